@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import psutil
 import redis
 
 from app.jobs.jobs import Jobs
@@ -77,16 +76,3 @@ def fill(client: Client) -> None:
 
 def url_of(client: redis.Redis) -> str:
     return "unix://" + str(client.connection_pool.connection_kwargs["path"])
-
-
-def largest(line: list[str]) -> int:
-    """The most anonymous memory that a process took, looked at every few milliseconds."""
-    process, most = psutil.Popen(line, stdout=subprocess.DEVNULL), 0
-    while process.poll() is None:
-        try:
-            memory = process.memory_info()
-            most = max(most, memory.rss - memory.shared)
-        except psutil.Error:
-            break
-    assert process.wait() == 0
-    return most

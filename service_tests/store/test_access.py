@@ -9,12 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.services.keys import AskedKey
-from app.store.keys import Role
-from service_tests.checks import put
-from service_tests.jobs.site import Site
-from service_tests.keyed import bearer, made
-from service_tests.running import free_port, service
+from service_tests.running import free_port
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, access_list, answers, until
 
 
@@ -69,38 +64,3 @@ def test_nobody_gets_in_without_the_password(guarded: str, who: str) -> None:
         pytest.raises(redis.AuthenticationError),
     ):
         client.get("bochner:a")
-
-
-@pytest.mark.nightly
-def test_maps_and_jobs_need_no_more_than_the_list_allows(tmp_path: Path, guarded: str) -> None:
-    spec = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
-    with (
-        service(tmp_path / "data", "--redis-url", guarded) as running,
-        running.client(**bearer(made(guarded, AskedKey(name="k", role=Role.admin, rate=1000)).key)) as http,
-        redis.Redis.from_url(guarded) as client,
-    ):
-        assert put(http, "m", spec).status_code == 201
-        site = Site(guarded, client)
-        log = tmp_path / "log"
-        command = [sys.executable, "-m", "service_tests.jobs.program", "worker", "--redis-url", guarded]
-        with log.open("wb") as output:
-            worker = subprocess.Popen(command, stderr=output)
-        try:
-            assert site.ended(site.walk(60)).state.value == "succeeded"
-            job = site.walk(1000)
-            site.running(job)
-            assert http.get("/v1/jobs?state=running").json()["jobs"][0]["id"] == job
-            assert http.delete(f"/v1/jobs/{job}").status_code == 202
-            assert site.ended(job).state.value == "cancelled"
-            assert http.get(f"/v1/jobs/{job}/events").text.count("event: end") == 1
-        finally:
-            worker.terminate()
-            assert worker.wait(60) == 0
-        key = http.post("/v1/keys", json={"name": "k", "role": "read", "quota": 1000}).json()
-        assert {one["id"] for one in http.get("/v1/keys").json()["keys"]} > {key["id"]}
-        assert http.delete(f"/v1/keys/{key['id']}").status_code == 204
-        assert "permission" not in log.read_text().lower(), log.read_text()
-        with pytest.raises(redis.exceptions.NoPermissionError):
-            client.flushall()
-        with pytest.raises(redis.exceptions.NoPermissionError):
-            client.get("other")

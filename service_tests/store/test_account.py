@@ -14,7 +14,6 @@ from app.store.reservations import NameTaken
 from service_tests.checks import keys
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time
-from service_tests.races import at_once
 from service_tests.servers import until
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
@@ -76,20 +75,6 @@ def test_the_store_is_full_at_its_limits(client: redis.Redis) -> None:
     assert {client.ttl(key) for key in keys(client)} == {-1}
 
 
-def test_of_many_that_come_at_once_as_many_are_kept_as_have_room(client: redis.Redis) -> None:
-    size = sum(MapStore(client).create(new("first")).lengths.values())
-    maps = MapStore(client, Quota(5 * size, None))
-
-    def create(i: int) -> bool:
-        try:
-            return maps.create(new(f"m{i}")).name == f"m{i}"
-        except QuotaExceeded:
-            return False
-
-    assert sum(at_once(12, create)) == 4
-    assert assert_true(client) == (5 * size, 5)
-
-
 def test_an_owner_has_limits_of_its_own(client: redis.Redis) -> None:
     account, maps = Account(client), MapStore(client)
     size = sum(maps.create(new("other"), owner="b").lengths.values())
@@ -146,18 +131,6 @@ def test_what_was_promised_is_given_back(client: redis.Redis, how: str) -> None:
     assert assert_true(client) == NOTHING
 
 
-def test_a_failed_map_that_is_put_again_counts_once(client: redis.Redis) -> None:
-    mine = attempt(client, building(client, "m"))
-    mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
-    MapStore(client).create(new("m"))
-    assert assert_true(client).names == 2
-    MapStore(client).delete("m")
-    mine = attempt(client, building(client, "m"))
-    mine._run("end", "failed", 60, '{"reason": "time", "detail": "it took long"}', "")
-    building(client, "m")
-    assert assert_true(client).names == 4
-
-
 def test_everything_of_a_job_counts_as_long_as_it_is_kept(client: redis.Redis) -> None:
     jobs = Jobs(client, 100, 60)
     sent = bytes(PIECE_BYTES + 5)
@@ -185,16 +158,6 @@ def test_a_job_without_room_is_not_taken_on(client: redis.Redis) -> None:
         building(client, "m", Quota(1000, None), promised=1001)
     assert keys(client) == set()
     assert assert_true(client) == NOTHING
-
-
-def test_a_checkpoint_without_room_is_not_kept_and_the_job_goes_on(client: redis.Redis) -> None:
-    job = Jobs(client, 100, 60).submit("walk", {}, checkpoint=Checkpoint(b"begun", 0, 1))
-    mine = attempt(client, job.id)
-    mine._account = Account(client, Quota(1000, None))
-    mine._next_checkpoint = 0
-    mine.checkpoint(lambda: bytes(1001))
-    assert mine.restored() == b"begun"
-    assert_true(client)
 
 
 def test_what_a_put_that_died_has_entered_goes_with_its_pieces(client: redis.Redis) -> None:

@@ -6,11 +6,6 @@ from app.store.address import parsed
 from service_tests.cases import each
 
 
-def test_a_server_is_named_as_ever() -> None:
-    for url in ("redis://h:1/2", "rediss://h", "unix:///a/b?db=1"):
-        assert parsed(url)[:3] == ("server", url, ())
-
-
 def test_a_cluster_is_named_by_some_of_its_nodes() -> None:
     at = parsed("rediss+cluster://me:se%40cret@a.example:7000, b.example,[::1]:7002/0?socket_keepalive=yes")
     assert (at.kind, at.tls, at.nodes) == ("cluster", True, (("a.example", 7000), ("b.example", 6379), ("::1", 7002)))

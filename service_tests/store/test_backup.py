@@ -1,11 +1,7 @@
 """Backups, of a store that is written to, and what they give back elsewhere."""
 
-import os
 import random
 import re
-import shutil
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -20,8 +16,7 @@ from app.store.clients import Client
 from app.store.connection import connect
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
-from service_tests.servers import STORE_PROGRAM, until
-from service_tests.store.backups import AT_ONCE, contents, embedded, external, fill, largest, run, url_of
+from service_tests.store.backups import contents, embedded, external, fill, run
 from service_tests.store.new_indexes import entry, held
 from service_tests.store.new_maps import new
 
@@ -99,43 +94,6 @@ def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -
         restore.restore(client, tmp_path / "both")
 
 
-@pytest.mark.parametrize(
-    "options", [("--requirepass", "secret"), ("--repl-diskless-sync", "no"), ("--rdbcompression", "no")]
-)
-def test_servers_of_other_settings_give_their_snapshots_too(tmp_path: Path, options: tuple[str, ...]) -> None:
-    (tmp_path / "source").mkdir()
-    password = ":secret@" if "secret" in options else ""
-    line = [
-        "--unixsocket",
-        str(tmp_path / "s.sock"),
-        "--port",
-        "0",
-        "--dir",
-        str(tmp_path / "source"),
-        *AT_ONCE,
-        *options,
-    ]
-    server = subprocess.Popen([str(STORE_PROGRAM), *line], stdout=subprocess.DEVNULL)
-    try:
-        with connect(f"unix://{password}{tmp_path}/s.sock", 5) as client:
-            wait_for(client)
-            client.set("bochner:key", b"x" * 100_000)
-            assert backup.back_up(client, tmp_path / "file") == 1
-    finally:
-        server.kill()
-        server.wait()
-
-
-def wait_for(client: redis.Redis) -> None:
-    def answers() -> bool:
-        try:
-            return bool(client.ping())
-        except redis.RedisError:
-            return False
-
-    until(answers)
-
-
 def test_a_store_that_gives_no_snapshot_says_why(tmp_path: Path) -> None:
     refused = pytest.raises(BackupFailed, match="refuses SYNC: ERR unknown command")
     with external(tmp_path / "source", "--rename-command", "SYNC", "") as client, refused:
@@ -192,28 +150,3 @@ def test_what_was_acknowledged_before_a_backup_begins_is_in_it_while_writes_go_o
         finally:
             stop.set()
             writer.join()
-
-
-def test_a_store_that_the_environment_names_is_backed_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BOCHNER_DATA_DIR", str(tmp_path / "none"))
-    with external(tmp_path / "source") as client:
-        client.set("bochner:1", b"x")
-        monkeypatch.setenv("REDIS_URL", url_of(client))
-        ended = run("backup", tmp_path / "file")
-    assert ended.returncode == 0, ended.stderr
-    assert (tmp_path / "file").is_file()
-
-
-@pytest.mark.nightly
-def test_a_large_store_takes_little_memory(tmp_path: Path) -> None:
-    """150 MB, of which a process holds a few pieces at a time."""
-    with external(tmp_path / "source", "--rdbcompression", "no") as client:
-        for i in range(150):
-            client.set(f"bochner:{i}", os.urandom(1 << 20))
-        line = [sys.executable, "-m", "app", "backup", str(tmp_path / "file"), "--redis-url", url_of(client)]
-        assert largest(line) < 120 << 20
-    with external(tmp_path / "target") as client:
-        line = [sys.executable, "-m", "app", "restore", str(tmp_path / "file"), "--redis-url", url_of(client)]
-        assert largest(line) < 120 << 20
-        assert client.dbsize() == 151
-    shutil.rmtree(tmp_path / "target")

@@ -20,7 +20,7 @@ from app.store.keys import Keys, KeyStore, Role, changed, drawn
 from app.store.maps import MapStore
 from app.store.rates import RateStore, Taken
 from app.store.restore import restore
-from app.store.servers import check_writable, keeping, memory_of
+from app.store.servers import check_writable, keeping
 from service_tests.clusters import Cluster, cluster
 from service_tests.servers import EVERY_WRITE, until, valkey
 from service_tests.store.charged import building, put_dataset
@@ -117,38 +117,6 @@ def test_keys_and_rates_are_those_of_one_store(nodes: Cluster, client: Client) -
     assert [one.requests for one in taken] == [2, 0]
     with pytest.raises(QuotaExceeded, match="key_bytes is 100"):
         put_dataset(client, "d", 10, owner=key.id)
-
-
-def test_a_client_made_before_the_cluster_is_there_finds_it_when_it_is(tmp_path: Path) -> None:
-    with connect("redis+cluster://127.0.0.1:1", 0.5) as client:
-        maps = MapStore(client)
-        for _ in range(2):
-            with pytest.raises(StoreUnavailable, match="the store does not answer"):
-                maps.find("m")
-        with cluster(tmp_path, primaries=1, replicas=0) as here:
-            client._named = (("127.0.0.1", here.nodes[0].port),)
-            assert maps.find("m") is None
-            here.nodes[0].says("CONFIG", "SET", "requirepass", "drawn")
-            with (
-                connect(here.url, 5) as stranger,
-                pytest.raises(StoreUnavailable, match="the store does not let the service in"),
-            ):
-                MapStore(stranger).find("m")
-
-
-def test_what_the_store_says_of_itself_is_said_of_all_primaries(nodes: Cluster, client: Client) -> None:
-    identity.settle(client)
-    found = keeping(client)
-    assert (found.topology, found.primaries, found.replicas, found.confirmed_by) == ("cluster", 3, 1, 1)
-    assert (found.durability, found.warnings, check_writable(client)) == ("everysec", [], [])
-    assert memory_of(client) > 3 << 20
-    least_safe = nodes.primaries()[1]
-    least_safe.says("CONFIG", "SET", "appendonly", "no")
-    least_safe.says("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
-    assert keeping(client).durability == "volatile"
-    assert "allkeys-lru" in (keeping(client).model_copy(update={"durability": "always"}).unfit() or "")
-    least_safe.says("CONFIG", "SET", "appendonly", "yes")
-    least_safe.says("CONFIG", "SET", "maxmemory-policy", "noeviction")
 
 
 def test_a_backup_has_all_places_and_goes_into_a_cluster_and_nowhere_else(

@@ -9,12 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
-from redis.exceptions import NoScriptError
 
 from app.jobs.jobs import Jobs
 from app.store import identity
 from app.store.account import Account, Quota
-from app.store.confirmed import acknowledged
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
@@ -29,7 +27,6 @@ from service_tests.store.new_maps import new
 
 pytestmark = pytest.mark.nightly
 NAMES = [f"m{i}" for i in range(40)]
-NOT_CONFIRMED = "^0 of 1 replicas of the store have confirmed the change in time"
 
 
 @pytest.fixture(scope="module")
@@ -68,12 +65,6 @@ def names_after_a_failover(pair: Pair, replicas: int) -> tuple[list[str], list[s
         for one in found.values():
             MapStore(client).read_all(one)
     return acknowledged, [name for name in NAMES if name in found]
-
-
-def test_without_waiting_a_failover_loses_what_the_replica_does_not_have_yet(pair: Pair) -> None:
-    acknowledged, found = names_after_a_failover(pair, replicas=0)
-    assert acknowledged == NAMES
-    assert found == NAMES[:3]
 
 
 def test_nothing_that_a_replica_has_confirmed_is_lost(pair: Pair) -> None:
@@ -133,23 +124,3 @@ def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_ma
         assert sum(told.startswith(words) for told in refused.values()) > 9, refused
         for again in (changes["a map that is there"], changes["a deletion that was made"], changes["a key"]):
             again()
-
-
-def test_a_map_that_is_used_lives_on_without_a_replica(pair: Pair) -> None:
-    with connect(pair.url, 5) as unconfirmed, connect(pair.url, 1, replicas=1) as client:
-        there = MapStore(unconfirmed).create(new("m")._replace(ttl=1000))
-        index = IndexStore(unconfirmed).create(new_index(ttl=1000))
-        pair.replica.kill(signal.SIGSTOP)
-        MapStore(client).note_use(there)
-        IndexStore(client).note_use(index)
-        with pytest.raises(StoreUnavailable, match=NOT_CONFIRMED):
-            MapStore(client).renew(there, 2000)
-        pair.replica.kill(signal.SIGCONT)
-
-
-def test_a_pipeline_waits_for_nothing_after_a_call_that_failed(pair: Pair) -> None:
-    with connect(pair.url, 5, replicas=1) as client:
-        with acknowledged(), pytest.raises(NoScriptError):
-            client.evalsha("0" * 40, 1, "bochner:x")
-        answers = client.pipeline(transaction=False).echo("a").echo("b").echo("c").execute()
-    assert answers == [b"a", b"b", b"c"]

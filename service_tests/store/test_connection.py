@@ -13,7 +13,6 @@ from app.store.connection import connect
 from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
 from service_tests.cases import each
-from service_tests.checks import keys
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
 
 NO_CONFIG = [
@@ -64,18 +63,6 @@ def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(
         assert found.maxmemory_policy == "noeviction"
 
 
-def test_the_probe_leaves_nothing(tmp_path: Path) -> None:
-    with valkey(tmp_path) as url, connect(url, 5) as client:
-        check_writable(client)
-        assert keys(client) == set()
-
-
-def test_a_replica_is_not_writable(tmp_path: Path) -> None:
-    options = ("--replicaof", "127.0.0.1", "1", "--replica-read-only", "yes")
-    with valkey(tmp_path, *options) as url, connect(url, 5) as client, pytest.raises(StoreUnavailable):
-        check_writable(client)
-
-
 def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
     with valkey(tmp_path, "--maxmemory", "1") as url, connect(url, 5) as client, pytest.raises(StoreUnavailable):
         check_writable(client)
@@ -105,14 +92,6 @@ def test_an_address_that_would_be_guessed_at_is_refused(url: str, words: str) ->
         connect(url, 1)
 
 
-@pytest.mark.parametrize(
-    ("url", "database"),
-    [("redis://localhost", 0), ("redis://localhost/", 0), ("redis://localhost/3", 3), ("unix:///a/b?db=2", 2)],
-)
-def test_an_address_names_its_database(url: str, database: int) -> None:
-    assert connect(url, 1).connection_pool.connection_kwargs.get("db", 0) == database
-
-
 @each(
     "error",
     [
@@ -134,12 +113,6 @@ def test_what_clients_are_told_does_not_say_where_the_store_is_and_the_log_does(
     assert "secret" not in str(told.value)
     assert str(told.value).startswith("the store ")
     assert "secret" in in_full(told.value)
-
-
-@pytest.mark.parametrize("url", ["http://localhost", "localhost:6379", "", "redis:/localhost/x"])
-def test_an_address_that_is_none_is_refused_at_once(url: str) -> None:
-    with pytest.raises(ValueError, match="scheme"):
-        connect(url, 1)
 
 
 @each(

@@ -1,7 +1,5 @@
-import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -10,13 +8,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store import data_files
 from app.store.binary import StoreNotStarted
-from app.store.data_files import MANIFEST, check, cut, repair, torn_end
+from app.store.data_files import MANIFEST
 from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
 from service_tests.cases import with_nightly
-from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, until, valkey
+from service_tests.servers import STORE_PROGRAM
 from service_tests.store.small_disk import fill, small_disk
 from service_tests.store.written import APPENDED, boundaries, killed_store
 
@@ -52,17 +49,6 @@ def command(name: str, data: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_a_store_as_a_server_left_it_is_whole(data: Path) -> None:
-    base, appended = check(data)
-    assert (base.fault, appended.fault) == ("", "")
-    assert base.holds == "a snapshot of 0 keys"
-    assert appended.holds.endswith("commands, the last SET")
-    assert torn_end(data) is None
-    ended = command("check", data)
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.splitlines() == [str(base), str(appended), "Everything is whole."]
-
-
 @pytest.mark.parametrize(
     ("back", "zeros"), with_nightly([(9, 0), (1, 4096)], [(n, z) for n in (1, 40, 300) for z in (0, 7)])
 )
@@ -84,19 +70,6 @@ def test_a_torn_end_is_cut_off_at_the_start_and_kept_and_told(
     assert kept[0].stat().st_mode & 0o077 == 0
     assert f"damaged at byte {end}" in caplog.text
     assert str(kept[0]) in caplog.text
-
-
-@pytest.mark.nightly
-def test_wherever_the_end_is_torn_nothing_before_it_is_lost(original: Path, tmp_path: Path) -> None:
-    """At every offset of the last commands, with a real server."""
-    appended = (original / APPENDED).read_bytes()
-    ends = boundaries(appended)
-    for at in range(ends[-4], len(appended)):
-        data = tmp_path / str(at)
-        shutil.copytree(original / FOLDER, data / FOLDER)
-        (data / APPENDED).write_bytes(appended[:at])
-        assert keys(data) == written(appended[: max(end for end in ends if end <= at)]), at
-        shutil.rmtree(data)
 
 
 def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(data: Path) -> None:
@@ -132,48 +105,11 @@ def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
     assert keys(data) == before
 
 
-@pytest.mark.parametrize(
-    "text", with_nightly([""], ["file appendonly.aof.1.base.rdb seq\n", "nothing of the kind\n", "\0\0\0"])
-)
-def test_a_manifest_that_cannot_be_read_is_written_anew_by_repair_alone(data: Path, text: str) -> None:
-    before = written((data / APPENDED).read_bytes())
-    (data / FOLDER / MANIFEST).write_text(text)
-    with pytest.raises(StoreNotStarted):
-        EmbeddedStore(data, STORE_PROGRAM).start()
-    assert len(repair(data)) == 1
-    assert keys(data) == before
-
-
-def test_a_repair_that_dies_leaves_no_half_of_a_manifest(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = written((data / APPENDED).read_bytes())
-    (data / FOLDER / MANIFEST).unlink()
-
-    def die(_: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("app.store.data_files.os.fsync", die)
-    with pytest.raises(KeyboardInterrupt):
-        repair(data)
-    monkeypatch.undo()
-    with pytest.raises(StoreNotStarted, match="would start empty"):
-        EmbeddedStore(data, STORE_PROGRAM).start()
-    repair(data)
-    assert keys(data) == before
-
-
 def test_a_first_start_that_was_cut_short_leaves_nothing_to_lose(data: Path) -> None:
     """A server writes an empty base, then the manifest."""
     (data / FOLDER / MANIFEST).unlink()
     (data / APPENDED).write_bytes(b"")
     assert keys(data) == set()
-
-
-def test_two_bases_are_for_an_operator_to_choose_from(data: Path) -> None:
-    (data / FOLDER / MANIFEST).unlink()
-    shutil.copy(data / FOLDER / "appendonly.aof.1.base.rdb", data / FOLDER / "appendonly.aof.2.base.rdb")
-    ended = command("repair", data)
-    assert ended.returncode == 1
-    assert "appendonly.aof.1.base.rdb, appendonly.aof.2.base.rdb" in ended.stderr
 
 
 def test_a_file_that_is_missing_is_named(data: Path) -> None:
@@ -205,25 +141,6 @@ def test_a_store_that_runs_is_not_repaired(data: Path) -> None:
         assert command("check", data).returncode == 0
 
 
-@pytest.mark.parametrize("name", ["check", "repair"])
-def test_a_directory_without_a_store_is_said_to_have_none(tmp_path: Path, name: str) -> None:
-    ended = command(name, tmp_path / "nothing")
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "has no files of a store" in ended.stderr
-    assert not (tmp_path / "nothing").exists()
-
-
-def test_cutting_twice_at_the_same_place_keeps_both(data: Path) -> None:
-    path = data / APPENDED
-    appended = path.read_bytes()
-    for torn in (b"*3\r\n$3\r\n", b"\0\0"):
-        path.write_bytes(appended + torn)
-        damaged = torn_end(data)
-        assert damaged is not None
-        assert cut(damaged) is not None
-    assert [one.read_bytes() for one in cut_tails(data)] == [b"*3\r\n$3\r\n", b"\0\0"]
-
-
 def test_a_torn_end_on_a_full_disk_is_cut_off_though_it_cannot_be_kept(
     data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -240,25 +157,3 @@ def test_a_torn_end_on_a_full_disk_is_cut_off_though_it_cannot_be_kept(
         assert path.read_bytes() == appended
         assert cut_tails(disk / "data") == []
     assert "is not kept" in caplog.text
-
-
-def test_what_killed_servers_left_of_files_written_anew_is_removed(data: Path) -> None:
-    left = [data / "temp-rewriteaof-bg-17.aof", data / "temp-17.rdb", data / FOLDER / "temp-appendonly.aof.manifest"]
-    for path in left:
-        path.touch()
-    assert keys(data)
-    assert not any(path.exists() for path in left)
-
-
-def test_a_store_is_whole_while_its_file_is_written_anew(tmp_path: Path) -> None:
-    with valkey(tmp_path, *EVERY_WRITE) as url, redis.Redis.from_url(url) as client:
-        client.mset({f"key {i}": bytes(1000) for i in range(2000)})
-        client.bgrewriteaof()
-        client.set("last", b"1")
-        until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0)
-        client.set("later", b"1")
-        os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
-    found = check(tmp_path)
-    assert not any(one.fault for one in found)
-    assert sum(int(one.holds.split()[3]) for one in found if "keys" in one.holds) >= 2000
-    assert data_files.torn_end(tmp_path) is None

@@ -6,17 +6,11 @@ import numpy as np
 import pytest
 import redis
 
-from app.store.account import UNCOMMITTED_TTL
-from app.store.connection import connect
 from app.store.datasets import DatasetManifest, DatasetStore, described
-from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.maps import MapStore
+from app.store.errors import Gone, NewerVersion, StoreDamaged
 from app.store.pieces import PIECE_BYTES
-from app.store.scripts import COMMIT, FORGET
 from service_tests.checks import keys
-from service_tests.races import at_once
-from service_tests.servers import until, wire
-from service_tests.store.new_maps import new as new_map
+from service_tests.servers import until
 
 INDEX = "bochner:datasets"
 
@@ -65,16 +59,6 @@ def test_arrays_without_entries_are_kept_too(datasets: DatasetStore) -> None:
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
 
 
-def test_a_map_and_a_dataset_of_one_name_do_not_meet(client: redis.Redis, datasets: DatasetStore) -> None:
-    maps = MapStore(client)
-    maps.create(new_map("d"))
-    assert create(datasets)[1]
-    assert datasets.delete("d")
-    manifest = maps.find("d")
-    assert manifest is not None
-    maps.read(manifest, "frequencies")
-
-
 def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
     manifest, created = create(datasets, megabytes=2.5, ttl=2)
     assert created
@@ -110,31 +94,6 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
         datasets.renew(there, 5)
 
 
-def test_a_dataset_that_is_renewed_before_its_creator_hears_of_it_keeps_its_rows(
-    client: redis.Redis, datasets: DatasetStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The client library repeats a commit whose reply was lost."""
-    commit = client.register_script(COMMIT)
-
-    def twice(**given: Any) -> Any:
-        commit(**given)
-        there = DatasetStore(client).find("d")
-        assert there is not None
-        DatasetStore(client).renew(there, 100)
-        return commit(**given)
-
-    monkeypatch.setattr(datasets, "_commit", twice)
-    manifest, created = create(datasets, ttl=50)
-    assert created
-    np.testing.assert_array_equal(datasets.read(manifest, "rows"), matrix())
-
-
-def test_a_dataset_is_read_on_while_it_is_renewed(datasets: DatasetStore) -> None:
-    manifest, _ = create(datasets, ttl=50)
-    datasets.renew(manifest, 100)
-    datasets.read(manifest, "rows")
-
-
 @pytest.mark.parametrize(("before", "after"), [(None, 50), (50, None), (50, 90), (90, 50)])
 def test_a_renewed_dataset_lives_as_long_as_was_said_last(
     client: redis.Redis, datasets: DatasetStore, before: int | None, after: int | None
@@ -159,47 +118,6 @@ def test_what_is_gone_or_another_is_not_renewed(datasets: DatasetStore) -> None:
     assert datasets.find("d") == other
 
 
-def test_until_the_commit_pieces_expire_and_no_dataset_is_there(client: redis.Redis, datasets: DatasetStore) -> None:
-    """A commit that the server refuses stands for a creator that is killed before it."""
-    reached = ["bochner:{dataset:d}:*:*", "bochner:account*"]
-    client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], keys=reached)
-    path = client.get_connection_kwargs()["path"]
-    with connect(f"unix://half@{path}", 5) as half, pytest.raises(StoreUnavailable):
-        create(DatasetStore(half), megabytes=1.5, ttl=100_000)
-    left = keys(client)
-    assert len(left) == 2
-    assert all(0 < client.ttl(key) <= UNCOMMITTED_TTL for key in left)
-    assert datasets.find("d") is None
-    assert names(datasets) == []
-    assert create(datasets, megabytes=1.5)[1]
-
-
-@pytest.mark.parametrize("ttl", [None, 100])
-def test_a_lost_reply_is_not_noticed(url: str, client: redis.Redis, ttl: int | None) -> None:
-    with wire(url) as cut, connect(cut.url, 5) as far:
-        datasets = DatasetStore(far)
-        create(datasets, "earlier")
-        cut.lose_reply_to(b"EVALSHA")
-        manifest, created = create(datasets, ttl=ttl)
-        assert created
-        cut.lose_reply_to(b"EVALSHA")
-        assert datasets.renew(manifest, 50) is not None
-        cut.lose_reply_to(b"EVALSHA")
-        assert datasets.delete("d")
-        assert cut.lost == 3
-        assert len(keys(client)) == 3, "the earlier one is there"
-
-
-@pytest.mark.parametrize("same", [True, False], ids=["the same rows", "different rows"])
-def test_of_ten_creators_at_once_exactly_one_wins(client: redis.Redis, datasets: DatasetStore, same: bool) -> None:
-    answers = at_once(10, lambda i: create(datasets, seed=0 if same else i, megabytes=1.5))
-    winners = [manifest for manifest, created in answers if created]
-    assert len(winners) == 1
-    assert {manifest.token for manifest, _ in answers} == {winners[0].token}
-    assert len(keys(client)) == 4
-    datasets.read(winners[0], "rows")
-
-
 def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, datasets: DatasetStore) -> None:
     for name in "abcdef":
         create(datasets, name, ttl=1 if name in "bcf" else None)
@@ -217,39 +135,6 @@ def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, 
     assert client.zrange(INDEX, 0, -1) == [b"a", b"d", b"e"]
 
 
-def test_a_name_made_anew_meanwhile_is_not_forgotten(client: redis.Redis, datasets: DatasetStore) -> None:
-    create(datasets, "there")
-    client.zadd(INDEX, {"gone": 0})
-    wanted = ["there", "gone"]
-    client.register_script(FORGET)(keys=[INDEX, *(f"bochner:{{dataset:{n}}}:manifest" for n in wanted)], args=wanted)
-    assert client.zrange(INDEX, 0, -1) == [b"there"]
-
-
-def test_names_that_nobody_lists_are_forgotten_too(client: redis.Redis, datasets: DatasetStore) -> None:
-    client.zadd(INDEX, {f"gone-{i}": 0 for i in range(100)})
-    for i in range(60):
-        create(datasets, f"new-{i}", ttl=100)
-    assert client.zcard(INDEX) < 90
-    assert len([name for name in cast(list[bytes], client.zrange(INDEX, 0, -1)) if name.startswith(b"new-")]) == 60
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"unknown": 1}, {"shape": [1]}, {"arrays": {}}, {"arrays": {"rows": 1}}],
-)
-def test_a_manifest_that_was_changed_is_not_guessed_at(
-    client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
-) -> None:
-    create(datasets)
-    create(datasets, "other")
-    key = "bochner:{dataset:d}:manifest"
-    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
-    with pytest.raises(StoreDamaged):
-        datasets.find("d")
-    assert names(datasets) == ["other"]
-    assert datasets.delete("d")
-
-
 @pytest.mark.parametrize("change", [{}, {"layout": "new"}, {"arrays": [1]}])
 def test_a_dataset_of_a_newer_version_is_refused_by_name(
     client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
@@ -263,11 +148,3 @@ def test_a_dataset_of_a_newer_version_is_refused_by_name(
     assert names(datasets) == ["other"]
     assert datasets.delete("d")
     assert len(keys(client)) == 3
-
-
-def test_the_time_to_live_is_reckoned_by_the_store(client: redis.Redis, datasets: DatasetStore) -> None:
-    """What is announced is never later than what is done."""
-    manifest, _ = create(datasets, ttl=60)
-    assert manifest.expires_at is not None
-    seconds = client.pexpiretime("bochner:{dataset:d}:manifest") / 1000
-    assert 0 <= seconds - manifest.expires_at.timestamp() < 30

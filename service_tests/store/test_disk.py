@@ -1,30 +1,15 @@
-import os
 from pathlib import Path
 
 import pytest
 
 from app.store.connection import connect
-from app.store.disk import Disk, data_dir_of, held_bytes
+from app.store.disk import Disk, held_bytes
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreFull
 from app.store.pieces import write
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 
 DEADLINE = 4_000_000_000
-
-
-@pytest.mark.parametrize(
-    ("url", "directory"),
-    [
-        ("unix:///var/data/store.sock", "/var/data"),
-        ("unix:///var/a%20b/store.sock", "/var/a b"),
-        ("unix:///var/data/valkey.sock", None),
-        ("redis://localhost/0", None),
-        ("rediss://store.sock:6379", None),
-    ],
-)
-def test_only_an_embedded_store_has_a_known_disk(url: str, directory: str | None) -> None:
-    assert data_dir_of(url) == (None if directory is None else Path(directory))
 
 
 def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,19 +20,6 @@ def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeyp
         with pytest.raises(StoreFull, match=r"1700 bytes free.*min_free_bytes is 1000") as refused:
             disk.check(nbytes, held)
         assert (refused.value.limit, refused.value.allowed) == ("min_free_bytes", 1000)
-
-
-def test_free_bytes_are_those_of_the_system(tmp_path: Path) -> None:
-    found = os.statvfs(tmp_path)
-    assert abs(Disk(tmp_path, 0).free() - found.f_bavail * found.f_frsize) < 1 << 30
-
-
-def test_a_disk_takes_writes_if_a_file_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Disk(tmp_path, 0).takes_writes()
-    assert list(tmp_path.iterdir()) == []
-    assert not Disk(tmp_path / "missing", 0).takes_writes()
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
-    assert not Disk(tmp_path, 0).takes_writes()
 
 
 def test_pieces_are_refused_by_a_store_without_room_and_nothing_is_left(tmp_path: Path) -> None:

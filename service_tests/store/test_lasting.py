@@ -5,7 +5,6 @@ from random import Random
 
 import pytest
 
-from app.store.lasting import make_lasting
 from service_tests.power.disk import Disk, Loss
 
 MADE = """
@@ -30,13 +29,3 @@ def test_a_directory_outlasts_a_power_loss_and_so_do_those_above_it(tmp_path: Pa
     assert [path.relative_to(disk.root).as_posix() for path in sorted(disk.root.rglob("*"))] == [
         *("there", "there/above", "there/above/data")
     ]
-
-
-def test_one_that_is_there_stays_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir(mode=0o750)
-    (tmp_path / "data" / "file").touch()
-    make_lasting(tmp_path / "data")
-    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o750
-    assert (tmp_path / "data" / "file").exists()
-    make_lasting(tmp_path / "new")
-    assert (tmp_path / "new").stat().st_mode & 0o777 == 0o700

@@ -9,7 +9,6 @@ import redis
 from app.jobs import scripts
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError
-from app.store.errors import StoreDamaged
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.reservations import NameTaken, State
@@ -112,22 +111,6 @@ def test_a_use_does_not_undo_what_was_put_meanwhile(client: redis.Redis, maps: M
     assert lives(client, None)
 
 
-def test_neither_is_a_map_used_or_renewed_that_was_made_anew(client: redis.Redis, maps: MapStore) -> None:
-    before = maps.create(new()._replace(ttl=100))
-    maps.delete("m")
-    maps.create(new(seed=1))
-    assert maps.renew(before, 50) is None
-    maps.note_use(before)
-    assert lives(client, None)
-
-
-def test_a_map_with_a_piece_missing_is_damaged_and_not_renewed(client: redis.Redis, maps: MapStore) -> None:
-    there = maps.create(new()._replace(ttl=100))
-    client.delete(*(key for key in keys_of(client, "m") if b":weights:" in key))
-    with pytest.raises(StoreDamaged, match="missing"):
-        maps.renew(there, 50)
-
-
 @pytest.mark.parametrize("ttl", [1000, None])
 def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
     client: redis.Redis, maps: MapStore, ttl: int | None
@@ -142,20 +125,6 @@ def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
     maps.read_all(manifest)
     assert lives(client, ttl)
     assert_true(client)
-
-
-def test_a_death_after_the_map_was_made_takes_nothing_of_it(client: redis.Redis, maps: MapStore) -> None:
-    """The end of its job comes from the next attempt, which finds the map there."""
-    reserved = reserve(client, 1000)
-    running = attempt(client, reserved.job or "")
-    left = "bochner:{map:m}:0000000000000000:weights:0"
-    running.announce([left])
-    client.set(left, b"by an attempt that died earlier", ex=900)
-    manifest = maps.create(new(), reserved, running.announce)
-    finish(client, running, "cancelled")
-    maps.read_all(manifest)
-    assert not client.exists(left)
-    assert lives(client, 1000)
 
 
 def test_a_map_under_construction_that_is_put_for_another_time_lives_so_long(

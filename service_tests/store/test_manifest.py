@@ -23,10 +23,6 @@ def test_a_digest_hangs_on_spec_arrays_and_parameter_stream() -> None:
     assert len(digests) == 6
 
 
-def test_a_digest_hangs_on_no_order_of_members() -> None:
-    assert digest(json.dumps({"s": 2, "seed": 1}), ARRAYS, None) == digest(SPEC, ARRAYS, None)
-
-
 def test_maps_of_the_time_before_datasets_are_read() -> None:
     """A manifest as the code of that time wrote it."""
     stored = (

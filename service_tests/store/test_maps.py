@@ -1,7 +1,3 @@
-import json
-from typing import Any
-
-import numpy as np
 import pytest
 import redis
 
@@ -11,7 +7,6 @@ from app.store.connection import connect
 from app.store.errors import Gone, StoreUnavailable
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
-from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken
 from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
@@ -31,27 +26,6 @@ def test_what_is_created_is_found_and_read_bit_for_bit(maps: MapStore) -> None:
         found = maps.read(manifest, name)
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
         assert found.tobytes() == array.tobytes()
-
-
-def test_arrays_in_any_memory_order_are_read_back_alike(maps: MapStore) -> None:
-    array = np.asfortranarray(np.arange(12.0).reshape(3, 4))
-    given = new()
-    manifest = maps.create(given._replace(built=given.built._replace(arrays={"frequencies": array})))
-    np.testing.assert_array_equal(maps.read(manifest, "frequencies"), array)
-
-
-def test_pieces_are_a_megabyte_at_the_most_and_all_keys_share_a_hash_tag(client: redis.Redis, maps: MapStore) -> None:
-    maps.create(new(megabytes=2.5))
-    found = keys(client) - {INDEX.encode()}
-    assert {key.split(b"}")[0] for key in found} == {b"bochner:{map:m"}
-    lengths = sorted(client.strlen(key) for key in found if b":frequencies:" in key)
-    assert lengths == [PIECE_BYTES // 2, PIECE_BYTES, PIECE_BYTES]
-
-
-def test_after_the_commit_nothing_expires(client: redis.Redis, maps: MapStore) -> None:
-    maps.create(new(megabytes=1.5))
-    assert len(keys(client)) == 6
-    assert {client.ttl(key) for key in keys(client)} == {-1}
 
 
 def test_until_the_commit_pieces_expire_and_no_map_is_there(client: redis.Redis, maps: MapStore) -> None:
@@ -85,29 +59,6 @@ def test_pieces_that_expired_are_not_committed(client: redis.Redis) -> None:
     client.set("piece", b"")
     assert commit(keys=["manifest", INDEX, "piece", "gone"], args=["text", "m", "", "", "t"]) is None
     assert client.exists("manifest", INDEX) == 0
-
-
-@pytest.mark.usefixtures("maps")
-def test_a_commit_that_is_repeated_finds_its_own_manifest(client: redis.Redis) -> None:
-    commit = client.register_script(COMMIT)
-    client.set("piece", b"", ex=100)
-    client.set("unwanted", b"", ex=100)
-    text = b'{"token":"t"}'
-    for _ in range(2):
-        assert commit(keys=["manifest", INDEX, "piece"], args=[text, "m", "", "", "t"]) == text
-    assert commit(keys=["manifest", INDEX, "unwanted"], args=["other", "m", "", "", "u"]) == text
-    assert client.get("manifest") == text
-    assert client.exists("unwanted") == 0
-    assert client.zrange(INDEX, 0, -1) == [b"m"]
-
-
-def test_the_second_creator_of_a_name_loses_and_leaves_nothing(client: redis.Redis, maps: MapStore) -> None:
-    first = maps.create(new(seed=1))
-    before = keys(client)
-    with pytest.raises(NameTaken):
-        maps.create(new(seed=2, megabytes=2.5))
-    assert maps.find("m") == first
-    assert keys(client) == before
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same map", "different maps"])
@@ -181,25 +132,3 @@ def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.Monkey
             pages.append([manifest.name for manifest in page])
         assert [len(page) for page in pages] == lengths
         assert [name for page in pages for name in page] == names
-
-
-def test_long_specs_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for i in range(5):
-        maps.create(new(f"m{i}")._replace(spec=json.dumps("x" * (998 if i else 9))))
-    monkeypatch.setattr(named, "_PAGE_BYTES", 3000)
-    pages: list[list[str]] = []
-    after: str | None = None
-    while not pages or after is not None:
-        page, after = maps.page("", after, 100)
-        pages.append([manifest.name for manifest in page])
-    assert pages == [["m0", "m1", "m2"], ["m3", "m4"]]
-
-
-@pytest.mark.nightly
-def test_a_server_that_is_gone_is_unavailable_not_empty(tmp_path: Any) -> None:
-    with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
-        gone = MapStore(client)
-        calls = (gone.find, gone.delete, lambda _: gone.create(new()), lambda _: gone.page("", None, 1))
-        for call in calls:
-            with pytest.raises(StoreUnavailable):
-                call("m")

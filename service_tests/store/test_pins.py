@@ -125,23 +125,3 @@ def test_indexes_that_never_came_or_expired_are_forgotten(
     pins.tidy()
     assert lives(client) - {-1} <= {99, 100}
     assert not client.exists(PINS)
-
-
-def test_a_map_that_is_gone_is_not_pinned(client: redis.Redis, maps: MapStore, pins: Pins) -> None:
-    there = maps.create(new())
-    maps.delete("m")
-    assert not pins.pin(there, Index("i", "t"))
-    maps.create(new(seed=1))
-    assert not pins.pin(there, Index("i", "t"))
-    assert not client.exists(PINS)
-
-
-def test_an_index_of_the_same_name_made_anew_pins_nothing_for_the_one_before(
-    client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
-) -> None:
-    there = maps.create(new())
-    put(indexes, pins, there, "i")
-    age(client)
-    indexes.delete("i")
-    indexes.create(new_index("i", over="other"))
-    assert pins.users("m") == []

@@ -11,7 +11,6 @@ from app.store.clients import Client
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from app.store.places import MANY, ONE, by_root, digit, inside, root_of
-from service_tests.ledger import assert_true, pass_time
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
 
@@ -46,13 +45,6 @@ def test_each_place_lies_in_a_sixteenth_of_the_slots_of_its_own_so_that_nodes_ha
         15882,
     ]
     assert [MANY.roots.index(MANY.of(name)) for name in ("letters", "m", "n", "a-b_c.d")] == [11, 8, 2, 10]
-
-
-def test_names_are_spread_over_all_places_evenly() -> None:
-    names = [f"map-{i}" for i in range(16_000)]
-    counts = [sum(MANY.of(name) == root for name in names) for root in MANY.roots]
-    # 1000 each, with a standard error of 31.
-    assert all(850 < count < 1150 for count in counts)
 
 
 def test_all_keys_of_a_map_and_of_the_job_that_builds_it_lie_in_one_place(many: Client) -> None:
@@ -111,23 +103,3 @@ def test_lists_go_through_the_names_of_all_places_in_order(many: Client) -> None
     assert cursor is None
     assert sorted(ids) == listed
     assert jobs.tally().queued == 20
-
-
-def test_what_is_deleted_or_expires_leaves_nothing_in_any_place(many: Client) -> None:
-    maps, datasets, jobs = MapStore(many), DatasetStore(many), Jobs(many, 1000, 60)
-    names = [f"n{i}" for i in range(12)]
-    for name in names:
-        maps.create(new(name))
-        put_dataset(many, name, 3, ttl=100)
-        building(many, f"job-{name}")
-    assert_true(many)
-    for name in names:
-        assert maps.delete(name)
-        assert not maps.delete(name)
-    for job in jobs.page(None, None, 100).jobs:
-        jobs.cancel(job.id)
-    pass_time(many)
-    datasets.page("", None, 1000)  # which forgets what has expired
-    assert assert_true(many) == (0, 0)
-    left = {one.decode().removeprefix(root_of(one.decode())) for one in many.scan_iter()}
-    assert left <= {"jobs", "jobs:ended", "jobs:tally", "jobs:queue"}

@@ -33,14 +33,6 @@ def test_a_directory_that_is_open_is_closed_and_that_is_told(
         assert mode(data) == 0o700
 
 
-def test_a_directory_that_is_closed_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    data = tmp_path / "data"
-    data.mkdir(mode=0o700)
-    make_private(data)
-    assert mode(data) == 0o700
-    assert not caplog.text
-
-
 def test_a_directory_with_other_things_is_not_closed_to_those_who_use_them(tmp_path: Path) -> None:
     (tmp_path / "somebody's").touch()
     tmp_path.chmod(0o755)
@@ -48,13 +40,6 @@ def test_a_directory_with_other_things_is_not_closed_to_those_who_use_them(tmp_p
         EmbeddedStore(tmp_path, STORE_PROGRAM).start()
     assert mode(tmp_path) == 0o755
     assert {path.name for path in tmp_path.iterdir()} == {"somebody's"}
-
-
-def test_a_file_system_of_its_own_may_have_what_it_brings(tmp_path: Path) -> None:
-    (tmp_path / "lost+found").mkdir()
-    tmp_path.chmod(0o755)
-    make_private(tmp_path)
-    assert mode(tmp_path) == 0o700
 
 
 @pytest.mark.parametrize(("opened", "taken"), [(0o2775, True), (0o2770, True), (0o777, False), (0o1777, False)])

@@ -6,12 +6,12 @@ import pytest
 import redis
 
 from app.jobs import scripts
-from app.jobs.errors import JobHasEnded, TooManyJobs
+from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.store.errors import Gone
-from app.store.map_manifest import MapManifest, SpecEntry
+from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, State
@@ -93,12 +93,6 @@ def test_a_name_is_reserved_once(client: redis.Redis, maps: MapStore) -> None:
         jobs.submit("build-map", {}, reservation=reservation)
 
 
-def test_a_job_that_may_not_wait_reserves_nothing(client: redis.Redis) -> None:
-    with pytest.raises(TooManyJobs):
-        reserve(client, most=0)
-    assert keys(client) == set()
-
-
 def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: MapStore) -> None:
     manifest = reserve(client)
     built = maps.create(new(), manifest)
@@ -136,23 +130,3 @@ def test_a_job_that_fails_leaves_its_error_and_the_name_to_the_next(client: redi
     assert all(f":{built.token}:".encode() in piece for piece in pieces(client))
     assert maps.delete("m")
     assert keys_of(client, "m") == set()
-
-
-def test_what_failed_is_deleted_whole(client: redis.Redis, maps: MapStore) -> None:
-    end(client, reserve(client), "failed")
-    assert maps.delete("m")
-    assert keys_of(client, "m") == set()
-    assert client.zcard("bochner:maps") == 0
-
-
-def test_looking_up_costs_the_same_whatever_the_spec(client: redis.Redis, maps: MapStore) -> None:
-    lengths = []
-    for spec in ("{}", LONG):
-        maps.create(new()._replace(spec=spec))
-        lengths.append(client.strlen("bochner:{map:m}:manifest"))
-        client.delete(*(key for key in pieces(client) if b":spec.json:" in key))
-        manifest = maps.find("m")
-        assert manifest is not None
-        assert manifest.spec == SpecEntry.of(spec)
-        maps.delete("m")
-    assert max(lengths) < min(lengths) + 10 < 1500

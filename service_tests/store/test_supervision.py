@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -10,10 +9,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store import embedded, server
+from app.store import server
 from app.store.binary import StoreNotStarted
 from service_tests.servers import until
-from service_tests.store.site import DEADLINE, Site, ended, lives, reachable, server_pid
+from service_tests.store.site import Site, ended, lives, reachable, server_pid
 
 
 def test_a_server_that_is_killed_comes_back_with_its_data(site: Site, caplog: pytest.LogCaptureFixture) -> None:
@@ -56,25 +55,6 @@ def test_stop_during_a_restart_leaves_no_process(site: Site, delay: float) -> No
     assert server.reply(site.data / "store.sock") is None
 
 
-def test_stop_waits_for_a_restart_under_way(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = site.store()
-    store.start()
-    under_way = threading.Event()
-
-    def slow_spawn(program: Path, data_dir: Path, writes: bool) -> server.Started:
-        under_way.set()
-        time.sleep(0.5)
-        return server.spawn(program, data_dir, writes)
-
-    monkeypatch.setattr(embedded, "spawn", slow_spawn)
-    os.kill(site.pids()[-1], signal.SIGKILL)
-    assert under_way.wait(DEADLINE)
-    store.stop()
-    assert "store" not in [thread.name for thread in threading.enumerate()]
-    assert not any(map(lives, site.pids()))
-    assert server.reply(site.data / "store.sock") is None
-
-
 def test_the_server_of_a_killed_service_is_adopted(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     orphan = site.killed_service()
     with redis.Redis(unix_socket_path=str(site.data / "store.sock")) as client:
@@ -89,33 +69,6 @@ def test_the_server_of_a_killed_service_is_adopted(site: Site, caplog: pytest.Lo
     until(lambda: ended(orphan))
 
 
-def test_an_adopted_server_that_is_killed_comes_back_with_its_data(site: Site) -> None:
-    orphan = site.killed_service()
-    with site.store() as store:
-        with redis.Redis.from_url(store.url) as client:
-            client.set("key", b"value")
-        os.kill(orphan, signal.SIGKILL)
-        until(lambda: len(site.pids()) == 2 and reachable(store.url))
-        with redis.Redis.from_url(store.url) as client:
-            assert client.get("key") == b"value"
-    assert not lives(site.pids()[-1])
-
-
-@pytest.mark.nightly
-def test_an_adopted_server_keeps_its_place_when_its_socket_or_connections_are_lost(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    orphan = site.killed_service()
-    with site.store() as store, redis.Redis.from_url(store.url) as client:
-        client.execute_command("CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal")
-        until(lambda: caplog.text.count("adopted the store's server") == 2)
-        (site.data / "store.sock").unlink()
-        time.sleep(1.0)  # nothing is to happen, in four rounds of the supervisor
-        assert site.pids() == [orphan]
-        assert client.ping()
-    until(lambda: ended(orphan))
-
-
 @pytest.mark.nightly
 @pytest.mark.usefixtures("patience")
 def test_a_program_that_never_answers_is_ended(site: Site) -> None:
@@ -124,19 +77,6 @@ def test_a_program_that_never_answers_is_ended(site: Site) -> None:
         site.store().start()
     assert len(site.pids()) == 1
     assert not lives(site.pids()[0])
-
-
-@pytest.mark.usefixtures("patience")
-@pytest.mark.nightly
-def test_a_silent_server_is_not_joined_by_a_second(site: Site) -> None:
-    orphan = site.killed_service()
-    os.kill(orphan, signal.SIGSTOP)
-    with pytest.raises(StoreNotStarted, match="not ready"):
-        site.store().start()
-    assert site.pids() == [orphan]
-    os.kill(orphan, signal.SIGCONT)
-    with site.store():
-        assert site.pids() == [orphan]
 
 
 @pytest.mark.nightly
@@ -149,28 +89,6 @@ def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.M
     assert len(site.pids()) == 2
     until(lambda: ended(orphan))
     assert not lives(site.pids()[-1])
-
-
-@pytest.mark.usefixtures("patience")
-@pytest.mark.nightly
-def test_loading_may_last_longer_than_the_patience(site: Site) -> None:
-    durable = ("--appendonly", "yes", "--appendfsync", "always")
-    with site.foreign_server(site.data, *durable) as client:
-        client.mset({f"key {i}": b"x" * 100 for i in range(300)})
-        client.bgrewriteaof()
-        until(lambda: client.info("persistence")["aof_rewrites"] == 1)
-        until(lambda: client.info("persistence")["aof_rewrite_in_progress"] == 0)
-        os.kill(site.pids()[0], signal.SIGKILL)
-    site.helpers[0].wait(DEADLINE)
-    slow = ("--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024")
-    begun = time.monotonic()
-    with site.foreign_server(site.data, *durable, *slow):
-        with site.store() as store:
-            assert time.monotonic() - begun > 4.0
-            with redis.Redis.from_url(store.url) as client:
-                assert client.dbsize() == 300
-        assert len(site.pids()) == 2
-    assert site.helpers[1].wait(DEADLINE) == 0
 
 
 @pytest.mark.parametrize(

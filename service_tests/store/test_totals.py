@@ -5,15 +5,13 @@ from contextlib import suppress
 
 import pytest
 
-from app.store.account import Account, Quota, Usage
+from app.store.account import Account, Quota
 from app.store.clients import Client
 from app.store.connection import connect
 from app.store.errors import QuotaExceeded
-from app.store.maps import MapStore
 from app.store.places import MANY
 from service_tests.ledger import assert_true, held, pass_time
 from service_tests.store.charged import put_dataset
-from service_tests.store.new_maps import new
 
 BYTES = 32 * 10  # of a dataset of ten rows
 
@@ -40,42 +38,6 @@ def test_the_limit_of_a_store_is_that_of_all_its_places_together(many: Client) -
         put_dataset(many, "one-more", quota=full)
     Account(many, Quota(21 * BYTES, 21)).check(BYTES)
     assert put_dataset(many, "one-more", quota=Quota(21 * BYTES, 21))
-
-
-def test_the_limit_of_an_owner_is_that_of_all_places_together(many: Client) -> None:
-    account = Account(many)
-    account.allow("her", Quota(3 * BYTES))
-    for i in range(3):
-        put_dataset(many, f"d{i}", owner="her")
-    with pytest.raises(QuotaExceeded, match=f"beside {3 * BYTES}; key_bytes is {3 * BYTES}"):
-        put_dataset(many, "d3", owner="her")
-    put_dataset(many, "d3", owner="him")
-    assert account.usage("her") == Usage(3 * BYTES, 3)
-    account.allow("her", Quota())
-    assert put_dataset(many, "d4", owner="her")
-    assert {field for root in MANY.roots for field in many.hgetall(f"{root}account") if b"max" in field} == set()
-
-
-def test_what_has_expired_makes_room_in_every_place(many: Client) -> None:
-    quota = Quota(None, 5)
-    for i in range(5):
-        put_dataset(many, f"d{i}", ttl=100, quota=quota)
-    with pytest.raises(QuotaExceeded):
-        put_dataset(many, "x", quota=quota)
-    pass_time(many)
-    assert put_dataset(many, "x", quota=Quota(None, 1))
-    assert assert_true(many).names == 1
-
-
-def test_a_map_that_takes_the_place_of_what_was_promised_needs_no_room(many: Client) -> None:
-    made = new("m", megabytes=0.1)
-    room = sum(array.nbytes for array in made.built.arrays.values())
-    quota = Quota(room + 100)
-    maps = MapStore(many, quota)
-    manifest, _ = maps.reserve("m", made.spec, "job", promised=room)
-    maps._committed(manifest, "", None)
-    maps.create(made, manifest)
-    assert held(many).names == 1
 
 
 def test_those_that_come_at_once_never_pass_the_limit(many: Client, url: str) -> None:

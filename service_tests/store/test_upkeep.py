@@ -7,7 +7,7 @@ import redis
 
 from app.store import upkeep
 from app.store.disk import Disk
-from app.store.upkeep import REFUSING, Upkeep
+from app.store.upkeep import Upkeep
 from service_tests.servers import EVERY_WRITE, until, valkey
 from service_tests.store.site import server_pid
 
@@ -75,16 +75,6 @@ def test_a_server_takes_no_writes_while_its_disk_is_full_and_gives_what_it_has(
     assert server.delete("key") == 1
 
 
-def test_a_server_that_was_started_without_writes_takes_them_once_there_is_room(tmp_path: Path, room: Room) -> None:
-    with (
-        valkey(tmp_path, *EVERY_WRITE, *REFUSING) as url,
-        redis.Redis.from_url(url, decode_responses=True) as server,
-    ):
-        keeper(server, tmp_path, writes=False).look()
-        assert modes(server) == ("0", "always")
-    assert room.free
-
-
 @pytest.mark.parametrize(
     ("free", "values", "wanted"),
     [
@@ -134,13 +124,3 @@ def test_the_writing_anew_is_stopped_where_the_room_goes(
     assert rewrites(server) == 0 or server.info("persistence")["aof_last_bgrewrite_status"] == "err"
     assert not psutil.Process(server_pid(server)).children()
     assert server.set("key", "value")
-
-
-@pytest.mark.nightly
-def test_a_server_that_does_not_answer_is_left_alone(tmp_path: Path, room: Room) -> None:
-    assert room.free
-    Upkeep(Disk(tmp_path, RESERVE), tmp_path / "nobody.sock", 1, True).look()
-
-
-def test_a_directory_that_is_gone_ends_nothing(tmp_path: Path) -> None:
-    Upkeep(Disk(tmp_path / "gone", 1), tmp_path / "nobody.sock", 1, True).look()
