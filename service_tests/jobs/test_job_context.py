@@ -58,21 +58,6 @@ def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(
     assert site.resumed(attempt).restored() == b"0" * 10
 
 
-def test_what_was_restored_can_be_kept_again_and_asked_for_once_more(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As learning does: while it looks at its rows it keeps the state that it then goes on from.
-    monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
-    monkeypatch.setattr(attempts, "_PAUSE_FACTOR", 0.0)
-    attempt = site.attempt(site.jobs.submit("test-walk", {}).id)
-    attempt.checkpoint(lambda: b"state")
-    again = site.resumed(attempt)
-    for _ in range(2):
-        again.checkpoint(lambda: again.restored() or b"")
-        assert again.restored() == b"state"
-    assert site.resumed(again).restored() == b"state"
-
-
 def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
     job_id = site.jobs.submit("test-walk", {}).id
@@ -100,13 +85,3 @@ def test_a_full_store_is_not_left_full_of_checkpoints_that_were_not_kept(
     assert keys(site.client) == before
     attempt.checkpoint(lambda: b"kept again")
     assert site.resumed(attempt).restored() == b"kept again"
-
-
-def test_the_last_progress_is_told_at_the_end(site: Site) -> None:
-    job_id = site.jobs.submit("test-walk", {}).id
-    attempt = site.attempt(job_id)
-    for step, objective in ((1, 0.5), (2, 0.25), (3, 0.125)):
-        attempt.report(step, 100, objective)
-    attempt.tell()
-    job = site.jobs.get(job_id)
-    assert (job.step, job.of, job.objective) == (3, 100, 0.125)

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from app.jobs import checkpoints, scripts
+from app.jobs import scripts
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
+from app.jobs.errors import JobHasEnded, TooManyJobs
 from app.jobs.jobs import Jobs
 from app.jobs.prelude import INDEX, key
 from app.jobs.queue import Message, Queue
@@ -20,31 +20,6 @@ from service_tests.servers import until
 @pytest.fixture(autouse=True)
 def _empty(site: Site) -> None:
     site.client.flushall()
-
-
-def test_a_job_waits_until_it_is_taken(site: Site) -> None:
-    job = site.jobs.submit("test-walk", {"steps": 1}, subject={"map": "m"})
-    assert job == site.jobs.get(job.id)
-    assert (job.kind, job.subject, job.state) == ("test-walk", {"map": "m"}, JobState.queued)
-    assert (job.progress, job.step, job.of, job.objective, job.eta_seconds, job.result) == (
-        0,
-        None,
-        None,
-        None,
-        None,
-        None,
-    )
-    assert job.started_at is job.ended_at is None
-    assert site.counts() == (1, 0)
-    with pytest.raises(JobHasNoResult, match="queued"):
-        site.jobs.result(job.id)
-
-
-def test_what_is_not_there_is_not_found(site: Site) -> None:
-    for call in (site.jobs.get, site.jobs.cancel, site.jobs.result, lambda job_id: site.jobs.events(job_id, "0")):
-        with pytest.raises(JobNotFound):
-            call("0" * 24)
-    assert keys(site.client) == set()
 
 
 def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Site) -> None:
@@ -122,13 +97,6 @@ def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: 
     site.queue.take_back(Message(attempt.message, job.id), deaths=0)
     assert site.jobs.get(job.id).state is JobState.cancelled
     assert site.keys_of(job.id) == set()
-
-
-def test_a_first_state_that_is_too_large_is_left_out(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints, "MAX_CHECKPOINT_BYTES", 10)
-    job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(b"0" * 11, 5, 20))
-    assert (job.progress, job.step, job.of) == (0, None, None)
-    assert site.attempt(job.id).restored() is None
 
 
 @pytest.mark.parametrize("runs", [False, True], ids=["waiting", "running"])

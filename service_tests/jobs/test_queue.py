@@ -1,12 +1,12 @@
 """Messages, the attempts they lead to, and what becomes of those whose workers have died."""
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT
-from app.jobs.errors import JobHasEnded, JobNotFound, NotMine
+from app.jobs.errors import JobHasEnded, NotMine
 from app.jobs.prelude import CONSUMER, GROUP, LEASE_SECONDS, QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
@@ -25,17 +25,6 @@ def _empty(site: Site) -> None:
 def queue(site: Site) -> Queue:
     """A queue that has not been tended yet."""
     return Queue(site.client, 60)
-
-
-def test_a_job_and_its_message_come_and_go_together(site: Site) -> None:
-    first, second = (site.jobs.submit("test-walk", {}).id for _ in range(2))
-    assert site.counts() == (2, 0)
-    attempt = site.attempt(first)
-    assert site.counts() == (1, 1)
-    site.jobs.cancel(second)
-    assert site.counts() == (0, 1)
-    assert scripts.run(site.client, "end", first, attempt.message, "succeeded", 60, "", "") == 1
-    assert site.counts() == (0, 0)
 
 
 def test_messages_are_read_in_the_order_they_came_and_once(site: Site, queue: Queue) -> None:
@@ -73,15 +62,6 @@ def test_a_job_is_only_its_holders(site: Site, queue: Queue) -> None:
         assert scripts.run(site.client, "end", job.id, second.message, "succeeded", 60, "", "") == 1
     assert len(site.jobs.events(job.id, "0")) == 5  # queued, running, queued, running, succeeded
     assert site.counts() == (0, 0)
-
-
-def test_who_renews_keeps_the_job(site: Site, queue: Queue) -> None:
-    job = site.jobs.submit("test-walk", {})
-    attempt = site.attempt(job.id)
-    site.abandon(attempt.message)
-    assert scripts.run(site.client, "renew", job.id, attempt.message, "1") == b"ok"
-    queue.tend()
-    assert site.jobs.get(job.id).state is JobState.running
 
 
 def test_a_message_read_by_a_worker_that_died_before_it_could_claim_the_job_comes_again(
@@ -144,31 +124,6 @@ def test_a_message_that_is_no_jobs_is_dropped(site: Site, queue: Queue, fields: 
     Queue(site.client, 60).tend()
     assert site.counts() == (0, 0)
     assert keys(site.client) == set()
-
-
-def test_a_second_message_of_a_job_is_dropped(site: Site) -> None:
-    job = site.jobs.submit("test-walk", {})
-    first, second = (
-        read(site.client),
-        Message(str(cast(bytes, site.client.xadd(QUEUE, {"job": job.id})), "ascii"), job.id),
-    )
-    assert read(site.client) == second
-    assert scripts.run(site.client, "claim", job.id, second.id) == b""
-    assert site.jobs.get(job.id).state is JobState.queued
-    assert scripts.run(site.client, "claim", job.id, first.id) == b"ok"
-    assert site.counts() == (0, 1)
-
-
-def test_a_job_without_a_record_is_forgotten_and_the_others_are_looked_after(site: Site, queue: Queue) -> None:
-    lost, other = (site.jobs.submit("test-walk", {}).id for _ in range(2))
-    for job_id in (lost, other):
-        site.abandon(site.attempt(job_id).message)
-    site.client.unlink(key(lost, "record"))
-    queue.tend()
-    assert site.counts() == (1, 0)
-    assert site.jobs.get(other).state is JobState.queued
-    with pytest.raises(JobNotFound):
-        site.jobs.get(lost)
 
 
 def newer(site: Site) -> str:

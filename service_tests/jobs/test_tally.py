@@ -14,10 +14,6 @@ def _empty(site: Site) -> None:
     site.client.flushall()
 
 
-def test_a_store_without_jobs_has_counted_none(site: Site) -> None:
-    assert tally(site.client) == (0, 0, {}, {}, {})
-
-
 def test_jobs_are_counted_by_what_became_of_them(site: Site) -> None:
     ids = [site.jobs.submit(kind, {}).id for kind in ("walk", "walk", "walk", "run", "run")]
     assert tally(site.client)[:2] == (5, 0)
@@ -47,18 +43,3 @@ def test_an_attempt_after_a_death_is_the_same_job(site: Site) -> None:
     assert found.ended == {("walk", "succeeded"): 1}
     assert found.waited["walk"].buckets[-1] == ("+Inf", 1)
     assert site.jobs.get(job).state is JobState.succeeded
-
-
-@pytest.mark.parametrize(("took", "bound"), [(0.05, "0.1"), (0.9, "1"), (61, "300"), (14401, "+Inf")])
-def test_seconds_are_counted_in_the_right_bucket(site: Site, took: float, bound: str) -> None:
-    job = site.jobs.submit("walk", {}).id
-    attempt = site.attempt(job)
-    record = f"bochner:{{job:{job}}}:record"
-    started = float(site.client.hget(record, "started") or 0)
-    site.client.hset(record, "started", str(started - took))
-    scripts.run(site.client, "end", job, attempt.message, "succeeded", 60, "", "")
-    found = tally(site.client).ran["walk"]
-    counts = dict(found.buckets)
-    assert counts[bound] == 1
-    assert sum(counts.values()) == len(counts) - list(counts).index(bound), "and in all larger ones"
-    assert found.total == pytest.approx(took, abs=0.5)

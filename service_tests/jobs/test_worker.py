@@ -4,7 +4,6 @@ import random
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, cast
 
 import psutil
 import pytest
@@ -87,12 +86,6 @@ def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
     assert "max_job_bytes is 600000000" in job.error.detail
 
 
-def test_a_job_of_an_unknown_kind_fails(two: Site) -> None:
-    job = two.ended(two.jobs.submit("unheard-of", {}).id)
-    assert job.error is not None
-    assert job.error.reason == "internal-error"
-
-
 def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
     job = two.ended(two.jobs.submit("test-fail", {"how": "die"}).id)
     assert job.error is not None
@@ -151,25 +144,6 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     assert two.ended(job_id).state is JobState.succeeded
     assert two.result(job_id) == two.result(undisturbed)
     two.start(*LIMITS)
-
-
-@pytest.mark.nightly
-def test_a_malformed_message_is_dropped_with_one_line_of_log(site: Site, tmp_path: Path) -> None:
-    site.clean()
-    log = tmp_path / "log"
-    with log.open("wb") as output:
-        site.start(stderr=output)
-    try:
-        site.ended(site.walk(1))
-        before = log.read_text().count("\n")
-        fields: tuple[Any, ...] = ({"job": b"\xff"}, {"jobs": "x"}, {"job": "0" * 24})
-        bad = [str(cast(bytes, site.client.xadd(QUEUE, one)), "ascii") for one in fields]
-        assert site.ended(site.walk(1)).state is JobState.succeeded
-        lines = [line for line in log.read_text().splitlines()[before:] if not line.startswith("INFO:")]
-        assert len(lines) == len(bad)
-        assert all(message in line and "dropped" in line for message, line in zip(bad, lines, strict=True))
-    finally:
-        site.clean()
 
 
 DAMAGE: dict[str, dict[str, bytes]] = {

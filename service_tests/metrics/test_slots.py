@@ -7,13 +7,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psutil
 import pytest
 
 from app.metrics import slots
-from service_tests.metered import Samples, samples, total, value
-from service_tests.running import service
-from service_tests.servers import until
 
 # Counts as often as it is told to, one line each; then tells what all processes have counted.
 PROGRAM = """
@@ -80,17 +76,6 @@ def test_what_a_killed_process_has_counted_stays_and_its_gauges_go(tmp_path: Pat
             assert third.count() == (5, 1)
 
 
-def test_there_are_no_more_files_than_there_were_processes_at_a_time(tmp_path: Path) -> None:
-    counted = 0.0
-    for death in range(4):
-        with counting(tmp_path) as one:
-            counted, living = one.count()
-            assert (counted, living) == (death + 1, 1)
-        if not death:
-            files = set(tmp_path.iterdir())
-    assert set(tmp_path.iterdir()) == files
-
-
 def test_files_have_their_room_from_the_beginning(tmp_path: Path) -> None:
     """A page of a mapped file for which there is no room kills its process."""
     with counting(tmp_path) as one:
@@ -114,54 +99,3 @@ def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(
         assert {*tmp_path.iterdir()} == {directory, new}, "one that begins just now is left alone"
         assert directory.stat().st_mode & 0o77 == 0
     assert {*tmp_path.iterdir()} == {new}
-
-
-def fallen(before: Samples, after: Samples) -> list[object]:
-    """Counters that are smaller than before, or gone."""
-    return [
-        (key, old, after.get(key))
-        for key, old in before.items()
-        if key[0].endswith(("_total", "_bucket", "_count", "_sum")) and after.get(key, -1.0) < old
-    ]
-
-
-@pytest.mark.nightly
-def test_no_counter_falls_and_no_gauge_stays_when_processes_are_killed(tmp_path: Path) -> None:
-    with service(tmp_path / "data", "--workers", "2", "--job-workers", "1") as running, running.client() as http:
-        parent = psutil.Process(running.process.pid)
-        until(lambda: total(samples(http), "bochner_processes") == 3)
-        resident = total(samples(http), "bochner_process_resident_bytes")
-        seen = samples(http)
-        for death in range(1, 7):
-            for _ in range(20):
-                with running.client() as other:  # any of the processes
-                    other.get("/v1/catalog")
-            victims = [one for one in parent.children(recursive=True) if is_ours(one)]
-            assert len(victims) == 3
-            victims[death % 3].kill()
-            until(lambda died=death: starts(running.url) == 3 + died)  # type: ignore[misc]
-            with running.client() as again:
-                until(lambda other=again: total(samples(other), "bochner_processes") == 3)  # type: ignore[misc]
-                now = samples(again)
-            assert fallen(seen, now) == []
-            assert total(now, "bochner_process_resident_bytes") < 1.5 * resident
-            assert value(now, "bochner_places", of="requests") == 2 * 64
-            seen = now
-        assert value(seen, "bochner_requests_total", method="GET", route="/v1/catalog", status="200") == 120
-
-
-def is_ours(process: psutil.Process) -> bool:
-    """Whether a process serves or works: not that which only hands on what others share."""
-    line = " ".join(process.cmdline())
-    return "spawn_main" in line or "worker" in line
-
-
-def starts(url: str) -> float:
-    """How many processes have been started so far; 0 while the one that is asked dies."""
-    import httpx
-
-    try:
-        with httpx.Client(base_url=url, timeout=60) as http:
-            return total(samples(http), "bochner_process_starts_total")
-    except httpx.TransportError:
-        return 0

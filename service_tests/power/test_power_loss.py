@@ -18,7 +18,7 @@ import redis
 from service_tests.cases import few_and_many
 from service_tests.jobs.site import gone
 from service_tests.power.disk import Disk, Loss, Names, Tail
-from service_tests.servers import STORE_PROGRAM, answers, until
+from service_tests.servers import answers, until
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only"),
@@ -136,33 +136,3 @@ def after_losses(disk: Disk, losses: list[Loss], *program: Path, rewrite: bool =
 def test_the_embedded_store_loses_nothing_that_it_acknowledged(tmp_path: Path, losses: list[Loss]) -> None:
     """Neither on its first day, when its directory is new, nor while its file is rewritten."""
     assert after_losses(Disk(tmp_path), losses) == dict.fromkeys(losses, 0)
-
-
-def test_a_store_that_syncs_nothing_is_seen_to_lose(tmp_path: Path) -> None:
-    careless = tmp_path / "careless"
-    careless.write_text(f'#!/bin/sh\nexec "{STORE_PROGRAM}" "$@" --appendfsync no\n')
-    careless.chmod(0o700)
-    taken = after_losses(Disk(tmp_path), [Loss("now", "cut")], careless, rewrite=False)
-    assert taken[Loss("now", "cut")] > 50
-
-
-@pytest.mark.nightly
-def test_a_store_that_syncs_every_second_loses_no_more_than_the_end(tmp_path: Path) -> None:
-    """What it loses are the last writes, all of them since some moment."""
-    disk = Disk(tmp_path)
-    socket = disk.root / "valkey.sock"
-    options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(disk.root), "--appendonly", "yes", "--save", "")
-    acknowledged = set[int]()
-    with on(disk, socket, STORE_PROGRAM, *options) as url:
-        writers = begin(url, streams(), acknowledged, rewrite=False)
-        time.sleep(4.0)
-    for thread in writers:
-        thread.join()
-    disk.lose_power(Loss("now", "cut"), Random(1))
-    with on(disk, socket, STORE_PROGRAM, *options) as url, redis.Redis.from_url(url) as client:
-        missing = lost(client, acknowledged)
-    assert missing, "nothing was waiting for its sync"
-    kept = acknowledged.difference(missing)
-    for writer in range(WRITERS):
-        first_missing = min((name for name in missing if name % WRITERS == writer), default=float("inf"))
-        assert first_missing > max(name for name in kept if name % WRITERS == writer)

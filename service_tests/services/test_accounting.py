@@ -14,47 +14,15 @@ import redis
 
 from app.core.maps import family_of
 from app.core.spec import MapSpec
-from service_tests.checks import assert_problem, put, put_dataset
+from service_tests.checks import put, put_dataset
 from service_tests.ledger import assert_true, entries, held, pass_time
-from service_tests.running import Running, service, start, stop
+from service_tests.running import Running, start, stop
 from service_tests.servers import until
-
-BUDGET = 200_000
 
 
 def usage(http: httpx.Client) -> tuple[int, int]:
     found = http.get("/v1/info").json()["usage"]
     return found["bytes"], found["names"]
-
-
-@pytest.mark.nightly
-def test_a_full_store_says_so_and_has_room_again_at_once(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    options = ("--max-store-bytes", str(BUDGET), "--max-store-names", "4")
-    with service(tmp_path / "data", *options) as running, running.client() as http:
-        assert usage(http) == (0, 0)
-        rows = np.random.default_rng(0).random((BUDGET // 40, 4))
-        assert put_dataset(http, "rows", rows).status_code == 201
-        assert put_dataset(http, "rows", rows).status_code == 200
-        there, names = usage(http)
-        assert rows.nbytes < there < BUDGET
-        assert names == 1
-        problem = assert_problem(http, put_dataset(http, "more", rows[1:]), 507, "quota")
-        assert problem["limit"] == "max_store_bytes"
-        assert (problem["value"], problem["setting"]) == (BUDGET, "BOCHNER_MAX_STORE_BYTES")
-        large = gaussian | {"s": 4096}
-        for prefer in ("", "respond-async"):
-            refused = http.put("/v1/maps/large", json=large, headers={"Prefer": prefer})
-            assert_problem(http, refused, 507, "quota")
-        assert usage(http) == (there, 1)
-        for number in range(3):
-            assert put(http, f"m{number}", gaussian).status_code == 201
-        problem = assert_problem(http, put(http, "m3", gaussian), 507, "quota")
-        assert (problem["limit"], problem["value"]) == ("max_store_names", 4)
-        assert put(http, "m0", gaussian).status_code == 200
-        assert http.delete("/v1/datasets/rows").status_code == 204
-        assert put(http, "large", large).status_code == 201
-        with closing(redis.Redis.from_url(running.socket)) as store:
-            assert usage(http) == assert_true(store)
 
 
 def disturb(running: Running, gaussian: dict[str, Any]) -> None:

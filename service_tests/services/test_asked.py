@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import redis
-from pydantic import ValidationError
 
-from app.core.building import RowsOf, no_rows
+from app.core.building import RowsOf
 from app.core.errors import InvalidInput
 from app.core.input import Fit, fitted
 from app.core.length_scales import Heuristic, length_scale, per_column
@@ -22,9 +21,8 @@ from app.services.building import kept_rows
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
-from app.services.left_open import NOTHING, AskedSpec, LeftOpen, Settled
+from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.store.datasets import DatasetStore
-from service_tests.cases import each
 from service_tests.services.conftest import LIMITS, Service
 
 ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
@@ -66,13 +64,6 @@ def asked(spec: dict[str, Any]) -> AskedSpec:
     return asked_spec(json.dumps(spec).encode(), parse, any_size)
 
 
-def test_a_plain_spec_leaves_nothing_open_and_is_settled_as_it_is() -> None:
-    spec = MapSpec.model_validate_json(json.dumps(PLAIN))
-    assert asked(PLAIN) == AskedSpec(spec, NOTHING)
-    assert settled(drawn(asked(PLAIN)), no_rows, 1) == Settled(spec)
-    assert NOTHING.text == ""
-
-
 def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
     found, text, warnings = settled(drawn(asked(OPEN)), rows_in(datasets), 2)
     wanted = fitted(Fit.robust, ROWS, unit_norm=True)
@@ -87,23 +78,6 @@ def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
     again = settled(drawn(asked(OPEN)), rows_in(datasets), 1).spec
     assert again.seed != found.seed
     assert again == found.model_copy(update={"seed": again.seed})
-
-
-@pytest.mark.parametrize("member", ["kernel", "input", "seed"])
-def test_each_may_be_left_open_alone(datasets: Datasets, member: str) -> None:
-    spec = PLAIN | {member: OPEN[member]}
-    if member == "kernel":
-        spec["kernel"] = spec["kernel"] | {"dataset": "rows"}
-    found = settled(drawn(asked(spec)), rows_in(datasets), 1)
-    numbers, plain = found.spec.model_dump(), asked(PLAIN).spec.model_dump()
-    assert {name for name in numbers if numbers[name] != plain.get(name)} == {member}
-    assert found.asked
-
-
-@each("body", [b"", b"[1", b"[]", b"null", b'"spec"', b'{"seed": null', b'{"kernel": [], "seed": null}'])
-def test_what_is_no_spec_is_refused_as_ever(body: bytes) -> None:
-    with pytest.raises(ValidationError):
-        asked_spec(body, parse, any_size)
 
 
 def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., Service], datasets: Datasets) -> None:

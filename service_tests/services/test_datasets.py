@@ -1,6 +1,6 @@
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,17 +10,13 @@ from scipy import sparse
 from app.core.arrays import dense
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
-from app.core.progress import Progress
-from app.core.spec import MapSpec
 from app.services.cache import Cache
-from app.services.datasets import Datasets, GatedRows
+from app.services.datasets import Datasets
 from app.services.errors import DatasetExists, DatasetNotFound
 from app.store.datasets import DatasetStore
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import StoreUnavailable
 from service_tests.checks import keys
-from service_tests.races import at_once, reads_during
-from service_tests.servers import until
-from service_tests.services.conftest import LIMITS, Service
+from service_tests.services.conftest import LIMITS
 
 ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
 SPARSE: Any = sparse.csr_array(np.where([True, False, False] | (ROWS > 0.5), ROWS, 0))
@@ -74,29 +70,6 @@ def test_a_sample_is_of_the_rows_in_their_order(kept: Callable[..., Datasets], p
     assert refused.value.pointer == "/x/rows"
 
 
-def test_a_dataset_is_read_once_and_kept_and_nobody_may_write_to_it(kept: Callable[..., Datasets]) -> None:
-    datasets = kept()
-    datasets.create("d", ROWS, None)
-    rows = rows_of(datasets, "d")
-    assert rows_of(datasets, "d") is rows
-    with pytest.raises(ValueError, match="read-only"):
-        rows[0, 0] = 1
-    assert rows_of(kept(Cache(0)), "d") is not rows
-
-
-def test_maps_and_datasets_share_one_memory(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
-    cache = Cache(2500)
-    datasets = kept(cache)
-    maps = Service(client, cache)
-    spec = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1}, "sampler": {"kind": "halton"}, "s": 50}
-    maps.create("m", MapSpec.model_validate(spec), Progress())
-    datasets.create("d", ROWS, None)
-    rows = rows_of(datasets, "d")
-    assert rows_of(datasets, "d") is rows
-    maps.ready("m")
-    assert rows_of(datasets, "d") is not rows
-
-
 def test_a_dataset_deleted_or_made_anew_elsewhere_is_not_served_from_memory(kept: Callable[..., Datasets]) -> None:
     here, elsewhere = kept(), kept()
     here.create("d", ROWS, None)
@@ -107,38 +80,6 @@ def test_a_dataset_deleted_or_made_anew_elsewhere_is_not_served_from_memory(kept
             call("d")
     elsewhere.create("d", ROWS + 1, None)
     np.testing.assert_array_equal(rows_of(here, "d"), ROWS + 1)
-
-
-def test_a_dataset_that_expired_is_not_served_from_memory(kept: Callable[..., Datasets]) -> None:
-    datasets = kept()
-    datasets.create("d", ROWS, 1)
-    rows_of(datasets, "d")
-    until(lambda: not datasets.list("", None, 10).datasets)
-    with pytest.raises(DatasetNotFound):
-        rows_of(datasets, "d")
-
-
-@pytest.mark.nightly
-def test_datasets_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(kept: Callable[..., Datasets]) -> None:
-    writer, reader = kept(), kept(Cache(0))
-    whole = [(ROWS + i).tobytes() for i in (0, 1)]
-
-    def rewrite() -> None:
-        for i in range(150):
-            writer.create("d", ROWS + i % 2, None if i % 3 else 100)
-            writer.create("d", ROWS + i % 2, 50)
-            writer.delete("d")
-
-    def read() -> bool:
-        try:
-            rows = rows_of(reader, "d")
-            assert rows.tobytes() in whole
-            reader.get("d")
-        except DatasetNotFound:
-            return False
-        return True
-
-    assert reads_during(rewrite, read)
 
 
 def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datasets]) -> None:
@@ -152,33 +93,6 @@ def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datase
         with pytest.raises(DatasetExists, match=first.digest):
             datasets.create("d", other, 100)
     assert datasets.get("d") == again
-
-
-def test_creators_of_the_same_rows_at_once_all_succeed(kept: Callable[..., Datasets]) -> None:
-    answers = at_once(8, lambda i: kept().create("d", ROWS, None if i % 2 else 50 + i))
-    assert sum(created for _, created in answers) == 1
-    np.testing.assert_array_equal(rows_of(kept(), "d"), ROWS)
-
-
-def test_a_damaged_dataset_is_not_served(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
-    kept().create("d", ROWS, None)
-    piece = next(key for key in keys(client) if key.endswith(b":rows:0"))
-    good = cast(bytes, client.get(piece))
-    client.set(piece, good[:-1] + b"\xff")
-    with pytest.raises(StoreDamaged, match="digest"):
-        rows_of(kept(), "d")
-
-
-@pytest.mark.parametrize("change", [(b'"shape":[40,3]', b'"shape":[20,6]'), (b'"float64"', b'"float32"')])
-def test_a_manifest_that_was_changed_gives_no_rows(
-    client: redis.Redis, kept: Callable[..., Datasets], change: tuple[bytes, bytes]
-) -> None:
-    datasets = kept()
-    datasets.create("d", ROWS, None)
-    key = "bochner:{dataset:d}:manifest"
-    client.set(key, cast(bytes, client.get(key)).replace(*change))
-    with pytest.raises(StoreDamaged):
-        rows_of(datasets, "d")
 
 
 def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, kept: Callable[..., Datasets]) -> None:
@@ -195,27 +109,3 @@ def test_an_unfit_store_gets_no_new_dataset_but_serves_the_old(kept: Callable[..
         unfit.create("e", ROWS, None)
     assert not unfit.create("d", ROWS, None)[1]
     np.testing.assert_array_equal(rows_of(unfit, "d"), ROWS)
-
-
-def test_ranges_are_those_of_the_columns(kept: Callable[..., Datasets]) -> None:
-    datasets = kept()
-    datasets.create("d", ROWS, None)
-    datasets.create("wide", sparse.csr_array(([1.0], ([0], [70_000])), shape=(1, 70_001)), None)
-    assert datasets.get("d").column_ranges == [(a, b) for a, b in zip(ROWS.min(0), ROWS.max(0), strict=True)]
-    assert datasets.get("wide").column_ranges is None
-
-
-def as_it_is(rows: Any, pointer: str) -> Any:
-    assert pointer == "/x"
-    return rows
-
-
-def test_what_was_posted_is_its_own_and_a_reference_is_its_dataset(kept: Callable[..., Datasets]) -> None:
-    datasets = kept()
-    datasets.create("d", ROWS, None)
-    assert datasets.gated({"x": ROWS}, as_it_is) == GatedRows({"x": ROWS}, {}, {}, {})
-    found = datasets.gated({"x": Reference("d", 5, 2, "/vectors")}, as_it_is)
-    assert found.digests == {"d": datasets.get("d").digest} == {"d": datasets.digest("d")}
-    assert found.references == {"x": Reference("d", 5, 2, "/vectors")}
-    sample: Any = found.rows["x"]
-    np.testing.assert_array_equal(sample, rows_of(datasets, "d", 5, 2))

@@ -58,15 +58,6 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
     assert values[looser] <= max(0.0, similarity - 2 * errors[least])
 
 
-@pytest.mark.parametrize("spec", [GMM, GAUSSIAN])
-def test_a_similarity_that_a_count_estimates_is_had_by_this_count(spec: str) -> None:
-    codes = IndexCodes.of(made(MapSpec.model_validate_json(spec % 0)), "map")
-    values, _ = codes.similarities(np.arange(codes.s + 1))
-    inside = np.flatnonzero((values > 0) & (values <= 1))
-    assert len(inside) > 100
-    assert [codes.least(float(values[count]), is_decided_later=False) for count in inside] == inside.tolist()
-
-
 def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"map 'm' has codes that do not tell its kernel"):
         IndexCodes.of(made(MapSpec.model_validate_json(CAUCHY)), "map 'm'")

@@ -87,18 +87,6 @@ def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, r
     assert (again.status_code, again.json()["bands"]) == (200, record["bands"])
 
 
-def test_a_job_whose_map_goes_says_so(http: httpx.Client, there: str) -> None:
-    # Its advice takes much longer than it takes to delete the map.
-    wide = f"{there}-wide"
-    assert put(http, wide, {**HASHES, "s": 4096}).status_code == 201
-    taken = http.put(f"/v1/indexes/{there}", json=asked(there, map=wide), headers={"Prefer": "respond-async"})
-    assert http.delete(f"/v1/maps/{wide}").status_code == 204
-    ended = finished(http, taken)
-    assert (ended["state"], ended["error"]["reason"]) == ("failed", "invalid-input"), ended
-    assert wide in ended["error"]["detail"]
-    assert http.get(f"/v1/indexes/{there}").status_code == 404
-
-
 def test_a_job_does_not_go_on_with_another_dataset(running: Running, there: str) -> None:
     wired, body = wire(Settings(redis_url=running.socket)), asked(there)
     wanted = AdviceOptions(map=there, **body["target"])
@@ -117,35 +105,3 @@ def test_a_target_that_nothing_has_is_refused(http: httpx.Client, there: str) ->
     assert problem["errors"][0]["pointer"] == "/target/recall"
     assert "take a map of more hashes, or keep vectors" in problem["detail"]
     assert http.get(path).status_code == 404
-
-
-@pytest.mark.parametrize(
-    ("change", "pointer"),
-    [
-        ({"bands": 2, "rows_per_band": 3}, "/target"),
-        ({"target": {"recall": 1.0, "k": 5, "dataset": "d"}}, "/target/recall"),
-        ({"target": {"recall": 0.9, "k": 0, "dataset": "d"}}, "/target/k"),
-        ({"target": {"recall": 0.9, "k": 5}}, "/target/dataset"),
-        ({"target": {"recall": 0.9, "k": 5, "dataset": "d", "rows": 3}}, "/target/rows"),
-    ],
-)
-def test_a_target_is_checked(http: httpx.Client, name: str, change: dict[str, Any], pointer: str) -> None:
-    answer = http.put(f"/v1/indexes/{name}", json=asked(name) | change)
-    problem = assert_problem(http, answer, 422, "invalid-input")
-    assert problem["errors"][0]["pointer"] == pointer
-
-
-def test_a_dataset_that_tells_nothing_is_named(http: httpx.Client, there: str) -> None:
-    path, other = f"/v1/indexes/{there}", f"{there}-other"
-    assert_problem(http, http.put(path, json=asked(there, k=5) | {"map": f"{there}-none"}), 404, "map-not-found")
-    assert_problem(
-        http,
-        http.put(path, json=asked(there, target={"recall": 0.9, "k": 5, "dataset": other})),
-        404,
-        "dataset-not-found",
-    )
-    for rows in (ROWS[:9], ROWS[:, :3], np.zeros((150, 16))):
-        assert put_dataset(http, other, rows).status_code == 201
-        answer = http.put(path, json=asked(there, target={"recall": 0.9, "k": 5, "dataset": other}))
-        assert assert_problem(http, answer, 422, "invalid-input")["errors"][0]["pointer"] == "/target/dataset"
-        assert http.delete(f"/v1/datasets/{other}").status_code == 204

@@ -100,17 +100,6 @@ def test_only_blocks_that_have_changed_are_read_again(url: str) -> None:
     assert max(sent[1:]) < 15_000
 
 
-def test_what_somebody_looks_at_stays_while_others_change_it(url: str) -> None:
-    wired = process(url)
-    name = made(wired, "looked-at")
-    upsert(wired, name, [*range(BATCH)], "before")
-    with wired.index_vectors.looked_at(name) as (_, image):
-        marks = image.marks.tolist()
-        upsert(wired, name, [7], "after")
-        assert found(wired, name, "after") == {7}
-        assert image.marks.tolist() == marks
-
-
 def test_no_search_sees_half_of_a_batch(url: str) -> None:
     writer, reader = process(url), process(url)
     name = made(writer, "whole")

@@ -8,9 +8,7 @@ import httpx
 import pytest
 import redis
 
-from service_tests.api.left_open import ROWS, spec_of
-from service_tests.checks import NO_WAIT, RESPOND_ASYNC, assert_problem, keys, put, put_dataset
-from service_tests.running import service
+from service_tests.checks import NO_WAIT, RESPOND_ASYNC, assert_problem, keys, put
 
 EXAMPLES = Path(__file__).parents[2] / "openapi" / "examples"
 # Of all forms and both precisions, with a rule that dictates s, a signature, warnings, an input, and codes.
@@ -51,17 +49,6 @@ def test_it_says_what_the_map_then_is_and_stores_nothing(
     assert dry_run(http, name, spec).json() == preview | {"exists": True, "seconds": pytest.approx(0, abs=30)}
 
 
-def test_numbers_are_found_in_datasets_and_a_seed_is_left_to_chance(http: httpx.Client, name: str) -> None:
-    put_dataset(http, name, ROWS)
-    spec = spec_of({"length_scale": "median", "dataset": name}, seed=None)
-    told = dry_run(http, name, spec).json()["spec"]
-    record = put(http, name, spec).json()["spec"]
-    assert told["kernel"] == record["kernel"]
-    assert told["seed"] is None
-    # Without time nothing is looked for.
-    assert dry_run(http, f"{name}-2", spec, Prefer="wait=0").json()["spec"]["kernel"]["length_scale"] == "median"
-
-
 @pytest.mark.parametrize("headers", [NO_WAIT, RESPOND_ASYNC], ids=["in its time", "at once"])
 def test_what_takes_long_is_told_by_its_largest_sizes_and_no_job_is_made(
     http: httpx.Client, store: redis.Redis, name: str, headers: dict[str, str]
@@ -93,22 +80,3 @@ def test_it_refuses_as_a_put_does(http: httpx.Client, name: str, spec: dict[str,
     told = assert_problem(http, dry_run(http, name, spec), status, slug)
     made = put(http, name, spec).json()
     assert told | {"instance": ""} == made | {"instance": ""}
-
-
-def test_a_name_that_another_spec_has_is_refused(http: httpx.Client, standing: dict[str, str]) -> None:
-    assert_problem(http, dry_run(http, standing["cos_sin"], LEARNED), 409, "map-exists")
-
-
-@pytest.mark.nightly
-def test_a_full_store_is_told(tmp_path: Path, gaussian: dict[str, Any]) -> None:
-    with service(tmp_path / "data", "--max-store-bytes", "1000") as running, running.client() as http:
-        assert put(http, "there", gaussian).status_code == 201
-        larger = gaussian | {"s": 256}
-        assert_problem(http, dry_run(http, "another", larger), 507, "quota")
-        assert dry_run(http, "there", gaussian).json()["exists"], "a PUT would find it"
-
-
-@pytest.mark.parametrize("value", ["", "maybe"])
-def test_a_value_that_says_nothing_is_refused(http: httpx.Client, gaussian: dict[str, Any], value: str) -> None:
-    answer = http.put(f"/v1/maps/m?dry_run={value}", json=gaussian)
-    assert assert_problem(http, answer, 422, "invalid-input")["errors"][0]["parameter"] == "dry_run"

@@ -44,12 +44,6 @@ def unwanted(_: Progress) -> Any:
     pytest.fail("it is a job's work")
 
 
-def test_what_fits_into_a_request_is_done_there() -> None:
-    outcome, jobs = measured(100, Progress())
-    assert outcome is FOUND
-    assert not hasattr(jobs, "kind")
-
-
 @pytest.mark.parametrize(("nbytes", "progress"), [(101, Progress()), (200, Progress()), (0, None)])
 def test_what_takes_more_memory_or_shall_not_wait_is_left_to_a_job(nbytes: int, progress: Progress | None) -> None:
     outcome, jobs = measured(nbytes, progress, unwanted)

@@ -9,11 +9,9 @@ import redis
 
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services.errors import ArrayNotFound
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry
 from app.store.map_manifest import digest
-from service_tests.checks import keys
 from service_tests.services.conftest import Service
 
 GAUSSIAN = MapSpec.model_validate(
@@ -64,37 +62,3 @@ def test_a_map_of_another_parameter_stream_gives_no_codes(
     assert [one["name"] for one in listed] == ["m", "n"], "its record can be read all the same"
     service().delete("m")
     assert service().create("m", GMM, Progress())[1]
-
-
-def test_a_fourier_map_has_no_parameter_stream(service: Callable[..., Service], client: redis.Redis) -> None:
-    assert service().create("m", GAUSSIAN, Progress())[0].parameter_stream is None
-    key = "bochner:{map:m}:manifest"
-    manifest = json.loads(cast(bytes, client.get(key)))
-    client.set(key, json.dumps(resealed(manifest | {"parameter_stream": 1}, GAUSSIAN)))
-    with pytest.raises(StoreDamaged, match="this version knows None"):
-        service().ready("m")
-
-
-def test_a_hashing_map_takes_no_room_but_its_manifest_and_spec(
-    service: Callable[..., Service], client: redis.Redis
-) -> None:
-    maps = service(cache_bytes=0)
-    huge = GMM.model_copy(update={"input_dim": 1 << 31, "s": 1 << 24})
-    assert maps.create("m", huge, Progress())[0].bytes == 0
-    found = keys(client) - {b"bochner:{map:m}:manifest", b"bochner:maps"}
-    assert [b":spec.json:" in key for key in found] == [True]
-    assert maps.ready("m").bytes == 0
-    with pytest.raises(ArrayNotFound):
-        maps.array("m", "frequencies", lambda _: None)
-
-
-def test_tables_of_parameters_count_as_memory_of_the_cache(service: Callable[..., Service]) -> None:
-    one_map = 4 * 8 * 2 * 3 * 5
-    maps = service(cache_bytes=2 * one_map)
-    for seed in range(3):
-        maps.create(str(seed), GMM.model_copy(update={"seed": seed}), Progress())
-    zero, one = maps.ready("0"), maps.ready("1")
-    assert zero.bytes == one_map
-    assert maps.ready("1") is one
-    maps.ready("2")
-    assert maps.ready("0") is not zero

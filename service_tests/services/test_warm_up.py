@@ -1,29 +1,21 @@
 """After the warm-up no request waits for a compiler."""
 
-import ctypes
-import gc
-import sys
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import Mock
 
 import numpy as np
 import orjson
-import psutil
 import pytest
 from scipy import sparse
 
 from app.core.arrays import vectors
 from app.core.compiled import LOOPS
 from app.core.diagnostics import DIAGNOSTICS
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import CodeOptions, Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
 from app.core.spec import MapSpec
-from app.services.warm_up import PARTS, get_ready, release_programs, warm_up
+from app.services.warm_up import warm_up
 from service_tests.cases import pairwise
 from service_tests.core.combinations import (
     D,
@@ -151,64 +143,9 @@ def test_signed_codes_of_any_rows(sampler: str, dtype: Dtype) -> None:
                 made.codes(x, made.encoder_of(options))
 
 
-@pytest.mark.usefixtures("nothing_new")
-def test_codes_in_huge_dimensions() -> None:
-    made = kept(gmm_spec(input_dim=1 << 31), 2)
-    for dtype in (np.int32, np.int64):
-        indices, indptr = np.array([0, 7, 1 << 30], dtype), np.array([0, 2, 3], dtype)
-        made.codes(
-            vectors(sparse.csr_array((np.ones(3), indices, indptr), shape=(2, 1 << 31)), 1 << 31, np.dtype("f8"))
-        )
-
-
-@pytest.mark.usefixtures("nothing_new")
-def test_the_box_discrepancy_of_frequencies_that_stand_column_by_column() -> None:
-    measure, frequencies = BoxDiscrepancy(spec().kernel, np.ones(D)), np.asfortranarray(rows(5, 1))
-    measure.normalized(frequencies)
-    measure.value_and_gradient(frequencies)
-
-
 @pytest.mark.parametrize(("kind", "options", "made", "posted"), RUNS)
 @pytest.mark.usefixtures("nothing_new")
 def test_any_diagnostic(kind: str, options: Fields, made: FeatureMap, posted: Mapping[str, Any]) -> None:
     more = {member: np.tile(one, (3, 1)) for member, one in posted.items()}
     for came in (posted, more):  # the norms of large matrices have a loop
         DIAGNOSTICS[kind].model_validate_json(orjson.dumps(options)).run(made, came)
-
-
-def test_only_parts_of_programs_that_nobody_has_written_to_are_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    def part(address: int, path: str, perms: str, **bytes_of: int) -> SimpleNamespace:
-        addr = f"{address:x}-{address + 4096:x}"
-        return SimpleNamespace(addr=addr, path=path, perms=perms, **{"anonymous": 0, "swap": 0, **bytes_of})
-
-    parts = [
-        part(0x10000, "/lib/a.so", "r-xp"),
-        part(0x20000, "/lib/a.so", "r--p"),
-        part(0x30000, "/lib/a.so", "r--p", anonymous=4096),  # addresses that the loader has filled in
-        part(0x40000, "/lib/a.so", "r--p", swap=4096),  # the same, where the system has swapped them out
-        part(0x50000, "/lib/a.so", "rw-p"),
-        part(0x60000, "/lib/a.cache", "r--p"),  # who has mapped it may take it away, and something else be put there
-        part(0x70000, "[vdso]", "r-xp"),
-        part(0x80000, "[anon]", "rwxp"),
-    ]
-    system = Mock()
-    monkeypatch.setattr(sys, "platform", "linux")
-    monkeypatch.setattr(psutil, "Process", Mock(return_value=Mock(memory_maps=Mock(return_value=parts))))
-    monkeypatch.setattr(ctypes, "CDLL", Mock(return_value=system))
-    release_programs()
-    assert [call.args[0].value for call in system.madvise.call_args_list] == [0x10000, 0x20000]
-
-
-def test_garbage_is_sought_once_a_start_has_ended_however_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = gc.get_freeze_count()
-    monkeypatch.setitem(PARTS, "features", Mock(side_effect=[None, ValueError("broken")]))
-    try:
-        for error in (nullcontext(), pytest.raises(ValueError, match="broken")):
-            gc.disable()
-            with error:
-                get_ready()
-            assert gc.isenabled()
-            assert gc.get_freeze_count() > before + 1000
-            gc.unfreeze()
-    finally:
-        gc.enable()
