@@ -61,11 +61,7 @@ class Disk:
     @property
     def environment(self) -> dict[str, str]:
         """Variables of a process on this disk."""
-        return {
-            "LD_PRELOAD": str(self._library),
-            "POWER_DISK": str(self.root),
-            "POWER_JOURNAL": str(self._journal),
-        }
+        return {"LD_PRELOAD": str(self._library), "POWER_DISK": str(self.root), "POWER_JOURNAL": str(self._journal)}
 
     def hold(self) -> None:
         """Let no sync return any more until the power goes."""

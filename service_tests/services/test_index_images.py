@@ -71,18 +71,6 @@ def test_what_one_process_has_put_every_other_finds_at_once(url: str) -> None:
         assert all(found(one, name, tag) == {"0"} for one in processes)
 
 
-def test_an_index_of_the_same_name_made_anew_has_nothing_of_the_one_before(url: str) -> None:
-    one, other = process(url), process(url)
-    name = made(one, "again")
-    upsert(one, name, ["a"])
-    assert found(other, name) == {"a"}
-    one.indexes.delete(name)
-    made(one, name)
-    assert found(other, name) == set()
-    upsert(one, name, ["b"])
-    assert found(other, name) == {"b"}
-
-
 def test_only_blocks_that_have_changed_are_read_again(url: str) -> None:
     writer, reader = process(url), process(url)
     name = made(writer, "blocks")

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import redis
 
-from service_tests.checks import NO_WAIT, RESPOND_ASYNC, assert_problem, keys, put
+from service_tests.checks import assert_problem, keys, put
 
 EXAMPLES = Path(__file__).parents[2] / "openapi" / "examples"
 # Of all forms and both precisions, with a rule that dictates s, a signature, warnings, an input, and codes.
@@ -47,23 +47,6 @@ def test_it_says_what_the_map_then_is_and_stores_nothing(
     assert 0 <= preview["seconds"] < 30
     assert preview["building_bytes"] >= preview["bytes"]
     assert dry_run(http, name, spec).json() == preview | {"exists": True, "seconds": pytest.approx(0, abs=30)}
-
-
-@pytest.mark.parametrize("headers", [NO_WAIT, RESPOND_ASYNC], ids=["in its time", "at once"])
-def test_what_takes_long_is_told_by_its_largest_sizes_and_no_job_is_made(
-    http: httpx.Client, store: redis.Redis, name: str, headers: dict[str, str]
-) -> None:
-    before = keys(store)
-    preview = dry_run(http, name, LEARNED, **headers).json()
-    assert keys(store) == before
-    assert not preview["at_once"]
-    assert (preview["n_frequencies"], preview["n_output"]) == (1024, 1024)
-    assert preview["bytes"] >= 1024 * (16 + 2) * 4
-    if headers == NO_WAIT:
-        told = preview["seconds"]
-        assert told is None or told > 3, "twice as long as the request at least, if a step was done in it"
-    else:
-        assert preview["seconds"] is None
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from app.services.measurements import Measurement, Measurements, attached, detac
 from service_tests.services.conftest import LIMITS
 
 ROWS: Any = np.arange(6.0).reshape(2, 3)
-DENSE: Any = np.random.default_rng(1).normal(size=(7, 3))
 FOUND: Finding[Any] = Finding({"rows": 2})
 
 
@@ -70,13 +69,6 @@ def test_a_job_goes_on_from_where_time_was_over_with_the_same_options_and_rows()
     assert jobs.payload["digests"] == {"dataset 'd'": "sha256:1"}
     assert jobs.others["attachments"].keys() == {"x"}, "what a reference names is read again"
     np.testing.assert_array_equal(cast(Any, detached(jobs.others["attachments"]["x"])), ROWS)
-
-
-@pytest.mark.parametrize("rows", [DENSE, DENSE.astype(np.float32), DENSE[:0]], ids=["double", "single", "none"])
-def test_dense_rows_come_back(rows: Any) -> None:
-    found: Any = detached(attached(rows))
-    assert (found.dtype, found.flags.c_contiguous) == (rows.dtype, True)
-    np.testing.assert_array_equal(found, rows)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

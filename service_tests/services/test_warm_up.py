@@ -100,23 +100,6 @@ def test_maps_of_any_sampler(its_kernel: Fields, its_sampler: Fields) -> None:
         made.exact_pairs(x, x)
 
 
-@pytest.mark.parametrize("dtype", Dtype)
-@pytest.mark.parametrize("length_scale", [1.0, (1.0, 2.0, 3.0, 4.0)])
-@pytest.mark.parametrize("kernel", [{"kind": "gaussian"}, {"kind": "matern", "nu": 0.5}])
-@pytest.mark.usefixtures("nothing_new")
-def test_features_by_landmarks_far_and_near(kernel: Fields, length_scale: Any, dtype: Dtype) -> None:
-    came = rows(9, 1, dtype=dtype.value)
-    as_sparse = [{"indices": list(range(D)), "values": row} for row in came.tolist()]
-    for landmarks in (came.tolist(), (came + 100).tolist(), as_sparse):
-        sampler = {"kind": "uploaded_landmarks", "landmarks": landmarks}
-        of = spec(kernel=kernel | {"length_scale": length_scale}, sampler=sampler, s=None, dtype=dtype.value)
-        made = kept(of, 2)
-        for n in (1, 9, 300):  # the first nine are landmarks
-            for x in as_posted(dtype, n):
-                made.transform(x)
-                made.gram(x, x[:1])
-
-
 @pytest.mark.parametrize(
     ("encoding", "dtype", "options"), pairwise(Encoding, Dtype, ({}, {"p": 2.0}, {"center": [1.0, 0, 0, 0]}))
 )

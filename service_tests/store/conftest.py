@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.store import server
 from app.store.clients import Client
 from app.store.connection import connect
 from app.store.maps import MapStore
@@ -17,11 +16,6 @@ def site(tmp_path: Path) -> Iterator[Site]:
     here = Site(tmp_path)
     yield here
     here.clean()
-
-
-@pytest.fixture
-def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(server, "PATIENCE_SECONDS", 3.0)
 
 
 @pytest.fixture

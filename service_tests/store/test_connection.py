@@ -68,13 +68,6 @@ def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
         check_writable(client)
 
 
-def test_nobody_there_is_said_soon(tmp_path: Path) -> None:
-    with connect(f"unix://{tmp_path}/nobody.sock", 1) as client:
-        for call in (keeping, check_writable):
-            with pytest.raises(StoreUnavailable):
-                call(client)
-
-
 @each(
     ("url", "words"),
     [

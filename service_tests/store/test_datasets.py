@@ -1,13 +1,12 @@
-import json
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
 import redis
 
 from app.store.datasets import DatasetManifest, DatasetStore, described
-from app.store.errors import Gone, NewerVersion, StoreDamaged
+from app.store.errors import Gone, StoreDamaged
 from app.store.pieces import PIECE_BYTES
 from service_tests.checks import keys
 from service_tests.servers import until
@@ -44,19 +43,6 @@ def test_what_is_created_is_found_and_read_bit_for_bit(client: redis.Redis, data
     assert rows.tobytes() == matrix(megabytes=2.5).tobytes()
     assert {key.split(b"}")[0] for key in keys(client) - {INDEX.encode()}} == {b"bochner:{dataset:d"}
     assert {client.ttl(key) for key in keys(client)} == {-1}
-
-
-def test_arrays_without_entries_are_kept_too(datasets: DatasetStore) -> None:
-    arrays: dict[str, Any] = {
-        "indptr": np.zeros(3, np.int32),
-        "indices": np.zeros(0, np.int32),
-        "values": np.zeros(0),
-    }
-    manifest, _ = datasets.create(described("d", (2, 9), arrays, None), arrays, None)
-    assert manifest.sparse
-    for name, array in arrays.items():
-        found = datasets.read(manifest, name)
-        assert (found.dtype, found.shape) == (array.dtype, array.shape)
 
 
 def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
@@ -133,18 +119,3 @@ def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, 
     assert [manifest.name for manifest in found] == ["e"]
     assert following is None
     assert client.zrange(INDEX, 0, -1) == [b"a", b"d", b"e"]
-
-
-@pytest.mark.parametrize("change", [{}, {"layout": "new"}, {"arrays": [1]}])
-def test_a_dataset_of_a_newer_version_is_refused_by_name(
-    client: redis.Redis, datasets: DatasetStore, change: dict[str, Any]
-) -> None:
-    create(datasets)
-    create(datasets, "other")
-    key = "bochner:{dataset:d}:manifest"
-    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"schema_version": 3} | change))
-    with pytest.raises(NewerVersion, match=r"^dataset 'd' was made by .* schema version 3; this version knows 2$"):
-        datasets.find("d")
-    assert names(datasets) == ["other"]
-    assert datasets.delete("d")
-    assert len(keys(client)) == 3

@@ -7,7 +7,7 @@ from app.store.disk import Disk, held_bytes
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreFull
 from app.store.pieces import write
-from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
+from service_tests.servers import STORE_PROGRAM
 
 DEADLINE = 4_000_000_000
 
@@ -30,11 +30,6 @@ def test_pieces_are_refused_by_a_store_without_room_and_nothing_is_left(tmp_path
     with EmbeddedStore(tmp_path / "data", STORE_PROGRAM) as store, connect(store.url, 5, 1 << 20) as client:
         assert write(client, "bochner:x", b"1", DEADLINE) == ["bochner:x:0"]
         assert client.expiretime("bochner:x:0") == DEADLINE
-
-
-def test_the_disk_of_a_store_that_was_named_is_not_looked_at(tmp_path: Path) -> None:
-    with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5, 1 << 60) as client:
-        write(client, "bochner:x", b"1", DEADLINE)
 
 
 def test_a_server_that_seems_to_hold_less_than_nothing_holds_nothing() -> None:

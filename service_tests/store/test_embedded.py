@@ -1,16 +1,12 @@
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import redis
-from filelock import FileLock
 
 from app.store import binary
 from app.store.binary import StoreNotStarted, find_binary
-from service_tests.running import free_port
 from service_tests.servers import STORE_PROGRAM
 from service_tests.store.site import Site, lives, reachable, server_pid
 
@@ -81,31 +77,12 @@ def test_after_stop_no_process_is_left_and_the_next_start_has_the_data(site: Sit
             _ = store.url
 
 
-def test_the_lock_does_not_pass_to_the_server(site: Site) -> None:
-    orphan = site.killed_service()
-    with FileLock(site.data / "lock", timeout=0):
-        assert lives(orphan)
-
-
 def test_a_directory_serves_one_store(site: Site) -> None:
     with site.store() as store:
         with pytest.raises(StoreNotStarted, match=f"Another service uses the data directory {site.data}"):
             site.store().start()
         assert reachable(store.url)
         assert len(site.pids()) == 1
-
-
-@pytest.mark.nightly
-def test_where_files_are_limited_in_size_the_operator_is_told_what_to_do(tmp_path: Path) -> None:
-    """A server would end at the first write beyond the limit, and be started again, and end again."""
-    command = [sys.executable, "-m", "app", "serve", "--port", str(free_port()), "--data-dir", str(tmp_path / "data")]
-    limited = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh", *command]
-    ended = subprocess.run(limited, capture_output=True, text=True, timeout=60, check=False)
-    assert ended.returncode == 1
-    assert "A file may have no more than" in ended.stderr
-    assert "ulimit -f unlimited" in ended.stderr
-    assert "Traceback" not in ended.stderr
-    assert not (tmp_path / "data").exists()
 
 
 def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:

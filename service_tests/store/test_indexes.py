@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store.account import Account, Quota, Usage
-from app.store.clients import Client
+from app.store.account import Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
 from app.store.indexes import Entry, IndexFull, IndexStore
-from app.store.places import MANY
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -84,27 +82,6 @@ def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
     pass_time(client)
     indexes.upsert(made, more)
     assert assert_true(client).names == 1
-
-
-def test_there_is_no_more_room_in_several_places_than_in_one(client: Client) -> None:
-    client.places = MANY
-    indexes, account, some = IndexStore(client), Account(client), [entry(i) for i in range(25)]
-    made = {name: indexes.create(new_index(name), owner) for name, owner in (("i", "her"), ("j", "her"), ("k", "him"))}
-    assert len({MANY.of(name) for name in made}) == 3
-    indexes.upsert(made["i"], some)
-    nbytes = account.usage("her").nbytes
-    account.allow("her", Quota(2 * nbytes - 1, 2))
-    with pytest.raises(QuotaExceeded, match=f"beside {nbytes}; key_bytes is {2 * nbytes - 1}"):
-        indexes.upsert(made["j"], some)
-    with pytest.raises(QuotaExceeded, match="key_names is 2"):
-        indexes.create(new_index("l"), "her")
-    with pytest.raises(QuotaExceeded, match="max_store_bytes"):
-        IndexStore(client, Quota(2 * nbytes - 1)).upsert(made["k"], some)
-    assert held(indexes, made["j"]) == held(indexes, made["k"]) == {}
-    indexes.upsert(made["k"], some)
-    account.allow("her", Quota(2 * nbytes))
-    indexes.upsert(made["j"], some)
-    assert assert_true(client) == Usage(3 * nbytes, 3)
 
 
 def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None:

@@ -11,7 +11,6 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError
 from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
-from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time
@@ -100,17 +99,6 @@ def test_who_puts_a_map_again_says_how_long_it_lives(client: redis.Redis, maps: 
     assert assert_true(client).names == 0
 
 
-def test_a_use_does_not_undo_what_was_put_meanwhile(client: redis.Redis, maps: MapStore) -> None:
-    maps.create(new()._replace(ttl=100))
-    used = age(client, maps, 50)
-    maps.renew(used, 5000)
-    maps.note_use(used)
-    assert lives(client, 5000)
-    maps.renew(used, None)
-    maps.note_use(used)
-    assert lives(client, None)
-
-
 @pytest.mark.parametrize("ttl", [1000, None])
 def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
     client: redis.Redis, maps: MapStore, ttl: int | None
@@ -125,38 +113,3 @@ def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
     maps.read_all(manifest)
     assert lives(client, ttl)
     assert_true(client)
-
-
-def test_a_map_under_construction_that_is_put_for_another_time_lives_so_long(
-    client: redis.Redis, maps: MapStore
-) -> None:
-    reserved = reserve(client, 1000)
-    running = attempt(client, reserved.job or "")
-    renewed = maps.renew(reserved, 50)
-    assert renewed is not None
-    assert (renewed.ttl, renewed.expires_at, renewed.state) == (50, None, State.building)
-    assert maps.spec(renewed) == '{"seed": 0}'
-    manifest = maps.create(new(), reserved, running.announce)
-    assert manifest.ttl == 50
-    assert maps.find("m") == manifest
-    finish(client, running)
-    assert lives(client, 50)
-    maps.read_all(manifest)
-    with pytest.raises(NameTaken):
-        maps.create(new(), reserved)
-
-
-def test_what_is_told_of_a_job_that_failed_ends_too(client: redis.Redis, maps: MapStore) -> None:
-    reserved = reserve(client, 1000)
-    finish(client, attempt(client, reserved.job or ""), "failed")
-    found = maps.find("m")
-    assert found is not None
-    assert (found.state, found.ttl) == (State.failed, 1000)
-    assert found.expires_at is not None
-    assert abs((found.expires_at - datetime.now(UTC)).total_seconds() - 1000) < 5
-    assert maps.spec(found) == '{"seed": 0}'
-    assert lives(client, 1000)
-    assert_true(client)
-    pass_time(client)
-    assert maps.find("m") is None
-    assert assert_true(client).names == 0

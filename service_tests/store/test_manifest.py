@@ -10,19 +10,6 @@ SPEC = json.dumps({"seed": 1, "s": 2})
 ARRAYS = {"frequencies": ArrayEntry.of(np.arange(6.0).reshape(3, 2))}
 
 
-def test_a_digest_hangs_on_spec_arrays_and_parameter_stream() -> None:
-    other = {"frequencies": ArrayEntry.of(np.arange(6.0).reshape(2, 3))}
-    digests = {
-        digest(SPEC, ARRAYS, None),
-        digest(SPEC, other, None),
-        digest(SPEC, {}, None),
-        digest(SPEC, {}, 1),
-        digest(SPEC, {}, 2),
-        digest(json.dumps({"seed": 2, "s": 2}), {}, 1),
-    }
-    assert len(digests) == 6
-
-
 def test_maps_of_the_time_before_datasets_are_read() -> None:
     """A manifest as the code of that time wrote it."""
     stored = (

@@ -10,7 +10,7 @@ from app.jobs.prelude import INDEX, key
 from app.store.clients import Client
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
-from app.store.places import MANY, ONE, by_root, digit, inside, root_of
+from app.store.places import MANY, inside, root_of
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
 
@@ -61,18 +61,6 @@ def test_all_keys_of_a_map_and_of_the_job_that_builds_it_lie_in_one_place(many: 
         root = MANY.of(made.decode())
         assert many.zscore(inside(root, INDEX), job.id) == 0
         assert MANY.of_job(job.id) == root
-
-
-def test_a_store_of_one_place_has_the_keys_that_it_always_had() -> None:
-    assert ONE.roots == (ONE.of("m"),) == (ONE.of_job("0"),) == ("bochner:",)
-    assert inside(ONE.of("m"), INDEX) == INDEX
-    assert root_of("bochner:{map:m}:manifest") == root_of("bochner:account") == "bochner:"
-    assert by_root(["bochner:{p1}:a", "bochner:a", "bochner:{p1}:{map:m}:b"]) == {
-        "bochner:{p1}:": ["bochner:{p1}:a", "bochner:{p1}:{map:m}:b"],
-        "bochner:": ["bochner:a"],
-    }
-    assert Jobs.new_id("letters")[-1] == digit("letters")
-    assert {len(Jobs.new_id()), len(Jobs.new_id("m"))} == {24}
 
 
 def test_lists_go_through_the_names_of_all_places_in_order(many: Client) -> None:

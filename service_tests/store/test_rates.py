@@ -27,10 +27,6 @@ def test_a_bucket_holds_its_burst_and_then_refuses(url: str) -> None:
     assert 50 < third.wait <= 100
 
 
-def test_keys_have_buckets_of_their_own(url: str) -> None:
-    assert [taken.requests for taken in takes(url, ("a", 0.01, 1, 1), ("b", 0.01, 1, 1))] == [1, 1]
-
-
 def pass_time(client: redis.Redis, seconds: float) -> None:
     """Let a bucket be so much older than it is."""
     kept = client.get("bochner:rate:k")

@@ -15,7 +15,7 @@ from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, State
-from service_tests.checks import keys, keys_of
+from service_tests.checks import keys_of
 from service_tests.jobs.site import attempt
 from service_tests.store.new_maps import new
 
@@ -76,21 +76,6 @@ def test_a_running_job_that_is_cancelled_frees_the_name_at_once(client: redis.Re
     assert maps.find("m") == again, "the end of the first is nothing to the second"
     with pytest.raises(NameTaken):
         maps.create(new(), manifest)
-
-
-def test_a_name_is_reserved_once(client: redis.Redis, maps: MapStore) -> None:
-    reserve(client)
-    before = keys(client)
-    with pytest.raises(NameTaken):
-        reserve(client)
-    with pytest.raises(NameTaken):
-        maps.create(new())
-    assert keys(client) == before
-    maps.create(new("n"))
-    jobs = Jobs(client, 10, 600)
-    _, reservation = maps.reserve("n", LONG, jobs.new_id())
-    with pytest.raises(NameTaken):
-        jobs.submit("build-map", {}, reservation=reservation)
 
 
 def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: MapStore) -> None:

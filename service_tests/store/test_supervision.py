@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from functools import partial
-from pathlib import Path
 
 import pytest
 import redis
@@ -69,28 +68,6 @@ def test_the_server_of_a_killed_service_is_adopted(site: Site, caplog: pytest.Lo
     until(lambda: ended(orphan))
 
 
-@pytest.mark.nightly
-@pytest.mark.usefixtures("patience")
-def test_a_program_that_never_answers_is_ended(site: Site) -> None:
-    site.script("exec sleep 600")
-    with pytest.raises(StoreNotStarted, match="not ready after 3 s; it says nothing"):
-        site.store().start()
-    assert len(site.pids()) == 1
-    assert not lives(site.pids()[0])
-
-
-@pytest.mark.nightly
-def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.store.embedded.END_SECONDS", 2.0)
-    orphan = site.killed_service()
-    for _ in range(2):
-        with site.store():
-            os.kill(site.pids()[-1], signal.SIGSTOP)
-    assert len(site.pids()) == 2
-    until(lambda: ended(orphan))
-    assert not lives(site.pids()[-1])
-
-
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
@@ -101,13 +78,5 @@ def test_a_server_that_does_not_exit_is_killed(site: Site, monkeypatch: pytest.M
 def test_a_server_that_may_lose_writes_is_not_adopted(site: Site, options: tuple[str, ...], complaint: str) -> None:
     with site.foreign_server(site.data, *options) as client:
         with pytest.raises(StoreNotStarted, match=complaint):
-            site.store().start()
-        assert client.ping()
-
-
-def test_the_server_of_another_directory_is_not_adopted(site: Site, tmp_path: Path) -> None:
-    other = tmp_path / "other"
-    with site.foreign_server(other, "--appendonly", "yes", "--appendfsync", "always") as client:
-        with pytest.raises(StoreNotStarted, match=f"keeps its data in {other}"):
             site.store().start()
         assert client.ping()

@@ -96,19 +96,6 @@ def test_a_file_is_written_anew_where_it_is_worth_it_and_there_is_room(
     assert modes(server) == ("0", "always")
 
 
-def test_a_file_that_has_grown_twofold_is_written_anew(
-    server: redis.Redis, tmp_path: Path, room: Room, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(upkeep, "_SMALLEST_BYTES", 4 * MiB)
-    assert room.free
-    for turn in range(1, 3):
-        for i in range(4):
-            server.set("key", bytes([i]) * 2 * MiB)
-        keeper(server, tmp_path).look()
-        keeper(server, tmp_path).look()
-        assert rewrites(server) == turn
-
-
 def test_the_writing_anew_is_stopped_where_the_room_goes(
     server: redis.Redis, tmp_path: Path, room: Room, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -38,10 +38,7 @@ def opened(archive: Path, directory: Path, workers: int) -> Iterator[Stored]:
     data.mkdir()
     with tarfile.open(archive) as packed:
         packed.extractall(data, filter="data")
-    with (
-        service(data, "--job-workers", str(workers)) as running,
-        running.client() as http,
-    ):
+    with service(data, "--job-workers", str(workers)) as running, running.client() as http:
         yield Stored(http, expected, running.socket)
 
 

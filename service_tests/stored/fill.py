@@ -25,16 +25,7 @@ from app.store.keys import KeyStore, Role, drawn
 from service_tests.checks import NPY, RESPOND_ASYNC, array, post, put
 from service_tests.running import Running, service
 from service_tests.servers import until
-from service_tests.stored.specs import (
-    ARRAYS,
-    BUILDING,
-    DATASETS,
-    FAILED,
-    INTERRUPTED,
-    MAPS,
-    ROWS,
-    WORK,
-)
+from service_tests.stored.specs import ARRAYS, BUILDING, DATASETS, FAILED, INTERRUPTED, MAPS, ROWS, WORK
 
 HERE = Path(__file__).parent
 Answers = dict[str, Any]

@@ -12,12 +12,7 @@ from app.store.keys import Key, KeyStore
 from service_tests.checks import NPY, array, assert_problem, post, put
 from service_tests.ledger import assert_true, entries, held
 from service_tests.servers import until
-from service_tests.stored.earlier import (
-    Stored,
-    arrays,
-    assert_close,
-    members,
-)
+from service_tests.stored.earlier import Stored, arrays, assert_close, members
 
 
 def test_records_of_maps_are_the_same(at_rest: Stored) -> None:
