@@ -157,11 +157,3 @@ def test_a_job_of_a_newer_version_is_left_to_a_worker_of_that_version(site: Site
         found: Any = site.client.xautoclaim(QUEUE, GROUP, CONSUMER, round(1000 * LEASE_SECONDS), justid=True)
         assert found == [message.id.encode()], "a worker of the newer version gets it as soon as it looks"
         site.abandon(message.id)
-
-
-def test_a_job_of_an_older_version_is_moved_on_when_it_is_written(site: Site) -> None:
-    job_id = site.jobs.submit("test-walk", {}).id
-    site.client.hdel(key(job_id, "record"), "format")
-    assert site.jobs.get(job_id).state is JobState.queued
-    site.attempt(job_id)
-    assert site.jobs.fields(job_id)["format"] == str(FORMAT)

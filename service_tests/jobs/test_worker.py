@@ -86,12 +86,6 @@ def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
     assert "max_job_bytes is 600000000" in job.error.detail
 
 
-def test_a_job_whose_process_always_dies_is_given_up(two: Site) -> None:
-    job = two.ended(two.jobs.submit("test-fail", {"how": "die"}).id)
-    assert job.error is not None
-    assert job.error.reason == "died"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("jobs", [20])
 def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:

@@ -94,14 +94,3 @@ def test_a_job_does_not_go_on_with_another_dataset(running: Running, there: str)
     payload = {"name": there, "asked": json.dumps(body), "ttl": None, "digests": digests}
     with pytest.raises(InvalidInput, match="is not the one that was there when the job was submitted"):
         wired.index_creation.go_on(payload, cast(JobContext, Progress()))
-
-
-def test_a_target_that_nothing_has_is_refused(http: httpx.Client, there: str) -> None:
-    few = f"{there}-few"
-    assert put(http, few, {**HASHES, "s": 8}).status_code == 201
-    path = f"/v1/indexes/{there}"
-    refused = http.put(path, json=asked(there, keep="codes") | {"map": few})
-    problem = assert_problem(http, refused, 422, "invalid-input")
-    assert problem["errors"][0]["pointer"] == "/target/recall"
-    assert "take a map of more hashes, or keep vectors" in problem["detail"]
-    assert http.get(path).status_code == 404

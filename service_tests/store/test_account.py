@@ -13,7 +13,7 @@ from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken
 from service_tests.checks import keys
 from service_tests.jobs.site import attempt
-from service_tests.ledger import assert_true, entries, pass_time
+from service_tests.ledger import assert_true, pass_time
 from service_tests.servers import until
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_maps import new
@@ -95,24 +95,6 @@ def test_an_owner_has_limits_of_its_own(client: redis.Redis) -> None:
     maps.create(new("o"), owner="a")
     assert account.usage("a") == (2 * size, 2)
     assert_true(client)
-
-
-def test_a_map_that_a_job_builds_has_its_room_from_the_beginning(client: redis.Redis) -> None:
-    size = sum(MapStore(client).create(new("first")).lengths.values())
-    quota = Quota(2 * size + 1000, None)
-    job = building(client, "m", quota, promised=size, owner="a")
-    assert Account(client).usage("a").nbytes > size
-    maps = MapStore(client, quota)
-    with pytest.raises(QuotaExceeded):
-        maps.create(new("n"))
-    there = maps.find("m")
-    assert there is not None
-    mine = attempt(client, job)
-    assert mine.owner == "a"
-    maps.create(new("m"), there, mine.announce, mine.owner)
-    Jobs(client, 1, 60)  # whose end is written down by its process
-    kept = {entry: value for entry, value in entries(client).items() if ":m}" in entry}
-    assert list(kept.values()) == [(size, 1, "a")]
 
 
 @pytest.mark.parametrize("how", ["cancelled", "failed", "deleted"])

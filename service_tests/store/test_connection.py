@@ -1,5 +1,4 @@
 import logging.config
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -66,23 +65,6 @@ def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(
 def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
     with valkey(tmp_path, "--maxmemory", "1") as url, connect(url, 5) as client, pytest.raises(StoreUnavailable):
         check_writable(client)
-
-
-@each(
-    ("url", "words"),
-    [
-        ("redis://localhost/main", "'/main'"),
-        ("redis://localhost/1/2", "'/1/2'"),
-        ("rediss://localhost:6380/0x1", "'/0x1'"),
-        ("redis://localhost/-1", "'/-1'"),
-        ("unix:///tmp/store.sock?db=main", "db"),
-        ("redis://localhost/0?databse=1", "databse"),
-    ],
-)
-def test_an_address_that_would_be_guessed_at_is_refused(url: str, words: str) -> None:
-    """The client library takes database 0, or 12, or fails with each call."""
-    with pytest.raises(ValueError, match=re.escape(words)):
-        connect(url, 1)
 
 
 @each(

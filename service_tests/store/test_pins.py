@@ -48,26 +48,6 @@ def age(client: redis.Redis) -> None:
         client.hincrby(PINS, field, -3600)
 
 
-def test_a_map_with_indexes_over_it_is_not_deleted(maps: MapStore, indexes: IndexStore, pins: Pins) -> None:
-    there = maps.create(new())
-    first, second = (put(indexes, pins, there, name) for name in ("b", "a"))
-    assert pins.users("m") == ["a", "b"]
-
-    class Refused(Exception):
-        pass
-
-    def refuse(_: bytes, __: str) -> None:
-        if pins.users("m"):
-            raise Refused
-
-    for one in (first, second):
-        with pytest.raises(Refused):
-            maps.delete("m", refuse)
-        indexes.delete(one.name)
-        pins.unpin("m", one)
-    assert maps.delete("m", refuse)
-
-
 def test_an_index_that_is_made_while_its_map_is_deleted_keeps_it(
     maps: MapStore, indexes: IndexStore, pins: Pins
 ) -> None:

@@ -14,8 +14,7 @@ from app.store.connection import connect
 from app.store.identity import StoreReplaced
 from app.store.maps import MapStore
 from service_tests.jobs.site import Site, read
-from service_tests.servers import until
-from service_tests.store.backups import LATER, contents, embedded, external, fill
+from service_tests.store.backups import contents, embedded, external, fill
 from service_tests.store.new_maps import new
 
 
@@ -111,15 +110,3 @@ def test_jobs_go_on_where_the_backup_is_put(tmp_path: Path, written: Path) -> No
             assert scripts.run(client, "claim", message.job_id, message.id) == b"ok"
             begun = JobContext(client, message.job_id, message.id, site.jobs.fields(message.job_id))
             assert begun.attachment("rows") == bytes(10_000)
-
-
-def test_keys_that_have_expired_meanwhile_do_not_come_back(tmp_path: Path) -> None:
-    with external(tmp_path / "source") as client:
-        client.set("bochner:soon", b"x", px=400)
-        client.set("bochner:later", b"x", pxat=LATER)
-        backup.back_up(client, tmp_path / "file")
-        until(lambda: client.get("bochner:soon") is None)
-    with external(tmp_path / "target") as client:
-        restore.restore(client, tmp_path / "file")
-        assert set(contents(client)) == {b"bochner:later"}
-        assert client.pexpiretime("bochner:later") == LATER

@@ -40,7 +40,7 @@ def test_a_server_that_does_not_come_back_is_tried_again(site: Site, caplog: pyt
     assert "code 3" in caplog.text
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize("delay", [0.0, 0.3])
 def test_stop_during_a_restart_leaves_no_process(site: Site, delay: float) -> None:
     store = site.store()
     store.start()
@@ -68,15 +68,8 @@ def test_the_server_of_a_killed_service_is_adopted(site: Site, caplog: pytest.Lo
     until(lambda: ended(orphan))
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        (("--appendonly", "no"), "appendonly no instead of yes"),
-        (("--appendonly", "yes", "--appendfsync", "everysec"), "appendfsync everysec instead of always"),
-    ],
-)
-def test_a_server_that_may_lose_writes_is_not_adopted(site: Site, options: tuple[str, ...], complaint: str) -> None:
-    with site.foreign_server(site.data, *options) as client:
-        with pytest.raises(StoreNotStarted, match=complaint):
+def test_a_server_that_may_lose_writes_is_not_adopted(site: Site) -> None:
+    with site.foreign_server(site.data, "--appendonly", "yes", "--appendfsync", "everysec") as client:
+        with pytest.raises(StoreNotStarted, match="appendfsync everysec instead of always"):
             site.store().start()
         assert client.ping()

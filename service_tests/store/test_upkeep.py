@@ -39,8 +39,8 @@ def server(tmp_path: Path) -> Iterator[redis.Redis]:
         yield client
 
 
-def keeper(server: redis.Redis, directory: Path, writes: bool = True) -> Upkeep:
-    return Upkeep(Disk(directory, RESERVE), directory / "valkey.sock", server_pid(server), writes)
+def keeper(server: redis.Redis, directory: Path) -> Upkeep:
+    return Upkeep(Disk(directory, RESERVE), directory / "valkey.sock", server_pid(server), writes=True)
 
 
 def modes(server: redis.Redis) -> tuple[str | None, ...]:

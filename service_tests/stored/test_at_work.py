@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.spec import MapSpec
-from service_tests.checks import RESPOND_ASYNC, finished
+from service_tests.checks import finished
 from service_tests.stored.earlier import Stored, arrays, assert_near, assert_same, members, numbers
 
 # An optimisation adds up the roundings of its steps, which hang on the processor.
@@ -45,15 +45,6 @@ def assert_recommended_alike(found: dict[str, Any], expected: dict[str, Any]) ->
 def test_maps_that_were_left_unfinished_come_to_the_same(at_work: Stored) -> None:
     for name, told in at_work.expected["unfinished"].items():
         finished(at_work.http, job_at(told["before"]["job"]))
-        assert_made_alike(at_work.http, name, told, points(at_work))
-
-
-@pytest.mark.nightly
-def test_a_map_that_failed_can_be_sent_again(at_work: Stored) -> None:
-    for name, told in at_work.expected["failed"].items():
-        answer = at_work.http.put(f"/v1/maps/{name}", json=told["spec"], headers=RESPOND_ASYNC)
-        assert answer.status_code == 202, answer.text
-        finished(at_work.http, job_at(answer.json()["job"]))
         assert_made_alike(at_work.http, name, told, points(at_work))
 
 
