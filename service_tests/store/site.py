@@ -7,6 +7,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import redis
 
 import app
@@ -29,19 +30,14 @@ time.sleep(600)
 
 def lives(pid: int) -> bool:
     """Zombies included."""
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    return psutil.pid_exists(pid)
 
 
 def ended(pid: int) -> bool:
     """Of an orphan: whether anybody reaps it is the affair of process 1."""
-    if not lives(pid):
-        return True
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z"
+    with suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 class Site:
@@ -65,9 +61,6 @@ class Site:
     def pids(self) -> list[int]:
         return [int(line) for line in self.notes.read_text().split()] if self.notes.exists() else []
 
-    def has_started(self, servers: int) -> bool:
-        return len(self.pids()) == servers
-
     def run(self, *command: str | Path) -> "subprocess.Popen[bytes]":
         root = Path(app.__file__).parents[1]
         helper = subprocess.Popen([*command], cwd=root, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -85,14 +78,12 @@ class Site:
         assert service.stdout.read() == b""
         return self.pids()[-1]
 
-    def foreign_server(self, data: Path, *options: str) -> redis.Redis:
-        """Start a server that no store has started, on the socket of this site."""
-        data.mkdir(exist_ok=True)
-        self.data.mkdir(exist_ok=True)
+    def foreign_server(self, *options: str) -> redis.Redis:
+        """Start a server that no store has started, on the directory and socket of this site."""
+        self.data.mkdir()
         socket = self.data / SOCKET_NAME
-        socket.unlink(missing_ok=True)
-        options = ("--port", "0", "--unixsocket", str(socket), "--dir", str(data), *options)
-        self.run(self.program, *options, "--logfile", "store.log")
+        own = ("--port", "0", "--unixsocket", str(socket), "--dir", str(self.data), "--logfile", "store.log")
+        self.run(self.program, *own, *options)
         until(lambda: server.reply(socket) is not None)
         return redis.Redis.from_url(f"unix://{socket}")
 

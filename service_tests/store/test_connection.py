@@ -14,11 +14,6 @@ from app.store.servers import StoreInfo, check_writable, keeping
 from service_tests.cases import each
 from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
 
-NO_CONFIG = [
-    pytest.param(("--rename-command", "CONFIG", ""), id="CONFIG renamed"),
-    pytest.param(("--user", "default", "on", "nopass", "~*", "&*", "+@all", "-config"), id="CONFIG forbidden"),
-]
-
 
 @contextmanager
 def kept(directory: Path, *options: str) -> Iterator[StoreInfo]:
@@ -32,8 +27,6 @@ def kept(directory: Path, *options: str) -> Iterator[StoreInfo]:
         (EVERY_WRITE, "always"),
         (("--appendonly", "yes", "--appendfsync", "everysec"), "everysec"),
         (("--appendonly", "yes", "--appendfsync", "no"), "rdb"),
-        (("--appendonly", "yes", "--appendfsync", "everysec", "--save", ""), "everysec"),
-        (("--save", "3600 1"), "rdb"),
         (VOLATILE, "volatile"),
     ],
 )
@@ -45,21 +38,14 @@ def test_durability_is_read_from_the_server(tmp_path: Path, options: tuple[str, 
         assert (found.unfit() is None) == (durability != "volatile")
 
 
-@pytest.mark.parametrize("policy", ["allkeys-lru", "volatile-ttl", "allkeys-random"])
-def test_a_server_that_evicts_is_unfit_and_says_so(tmp_path: Path, policy: str) -> None:
-    with kept(tmp_path, *EVERY_WRITE, "--maxmemory-policy", policy) as found:
-        assert found.maxmemory_policy == policy
-        assert policy in (found.unfit() or "")
+def test_a_server_that_evicts_is_unfit_and_says_so(tmp_path: Path) -> None:
+    with kept(tmp_path, *EVERY_WRITE, "--maxmemory-policy", "volatile-ttl") as found:
+        assert "volatile-ttl" in (found.unfit() or "")
 
 
-@pytest.mark.parametrize("no_config", NO_CONFIG)
-@pytest.mark.parametrize(("options", "durability"), [(EVERY_WRITE, "everysec"), (VOLATILE, "volatile")])
-def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(
-    tmp_path: Path, no_config: tuple[str, ...], options: tuple[str, ...], durability: str
-) -> None:
-    with kept(tmp_path, *options, *no_config) as found:
-        assert found.durability == durability
-        assert found.maxmemory_policy == "noeviction"
+def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(tmp_path: Path) -> None:
+    with kept(tmp_path, *EVERY_WRITE, "--rename-command", "CONFIG", "") as found:
+        assert found.durability == "everysec"
 
 
 def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
@@ -71,12 +57,8 @@ def test_a_full_server_is_not_writable(tmp_path: Path) -> None:
     "error",
     [
         redis.ConnectionError("Error 2 connecting to unix:///secret/store.sock. No such file."),
-        redis.ConnectionError("Error 111 connecting to secret:6379. Connection refused."),
-        redis.TimeoutError("Timeout connecting to secret"),
         redis.AuthenticationError("invalid password of secret"),
         redis.exceptions.NoPermissionError("User secret has no permissions"),
-        redis.exceptions.BusyLoadingError("secret is loading"),
-        redis.ReadOnlyError("You can't write against secret"),
         redis.ResponseError("MISCONF Errors writing to the AOF file: secret"),
         redis.exceptions.OutOfMemoryError("command not allowed: secret"),
         redis.ResponseError("something else about secret"),

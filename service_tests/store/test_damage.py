@@ -18,13 +18,15 @@ from service_tests.store.new_maps import new
     ("said", "damage"),
     [
         ("digest", lambda piece, _: piece[:1000] + bytes([piece[1000] ^ 1]) + piece[1001:]),
-        ("", lambda piece, _: piece[:-1]),
-        ("", lambda piece, _: piece + b"\0"),
-        ("", lambda _, first: first),
+        (None, lambda piece, _: piece[:-1]),
+        (None, lambda piece, _: piece + b"\0"),
+        (None, lambda _, first: first),
         ("a piece of frequencies of map 'm' is missing", lambda *_: None),
     ],
 )
-def test_a_piece_that_was_changed_is_noticed(client: redis.Redis, maps: MapStore, said: str, damage: Any) -> None:
+def test_a_piece_that_was_changed_is_noticed(
+    client: redis.Redis, maps: MapStore, said: str | None, damage: Any
+) -> None:
     maps.delete("m")
     manifest = maps.create(new(megabytes=2.5))
     last, first = (next(key for key in keys(client) if key.endswith(b":frequencies:%d" % i)) for i in (2, 0))

@@ -1,4 +1,3 @@
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -45,23 +44,6 @@ def test_what_is_created_is_found_and_read_bit_for_bit(client: redis.Redis, data
     assert {client.ttl(key) for key in keys(client)} == {-1}
 
 
-def test_all_keys_of_a_dataset_that_expires_go_together(client: redis.Redis, datasets: DatasetStore) -> None:
-    manifest, created = create(datasets, megabytes=2.5, ttl=2)
-    assert created
-    assert manifest.expires_at is not None
-    assert manifest.expires_at - manifest.created_at == timedelta(seconds=2)
-    ends = [client.pexpiretime(key.decode()) for key in keys(client) - {INDEX.encode()}]
-    assert len(ends) == 4
-    assert max(ends) - min(ends) < 50
-    assert 0 <= min(ends) / 1000 - manifest.expires_at.timestamp() < 30
-    until(lambda: datasets.find("d") is None)
-    until(lambda: keys(client) == {INDEX.encode()})
-    with pytest.raises(Gone):
-        datasets.read(manifest, "rows")
-    assert not datasets.delete("d")
-    assert create(datasets, seed=1)[1], "the name is free again"
-
-
 def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
     client: redis.Redis, datasets: DatasetStore
 ) -> None:
@@ -78,30 +60,6 @@ def test_a_dataset_that_expires_while_it_is_read_is_gone_and_not_damaged(
         datasets.read(there, "rows")
     with pytest.raises(StoreDamaged, match="missing"):
         datasets.renew(there, 5)
-
-
-@pytest.mark.parametrize(("before", "after"), [(None, 50), (50, None), (50, 90), (90, 50)])
-def test_a_renewed_dataset_lives_as_long_as_was_said_last(
-    client: redis.Redis, datasets: DatasetStore, before: int | None, after: int | None
-) -> None:
-    manifest, _ = create(datasets, megabytes=1.5, ttl=before)
-    renewed = datasets.renew(manifest, after)
-    assert renewed is not None
-    assert datasets.find("d") == renewed
-    assert (renewed.token, renewed.digest, renewed.created_at) == (manifest.token, manifest.digest, manifest.created_at)
-    assert (renewed.expires_at is None) == (after is None)
-    for key in keys(client) - {INDEX.encode()}:
-        left = client.ttl(key)
-        assert left == -1 if after is None else after - 2 <= left <= after
-
-
-def test_what_is_gone_or_another_is_not_renewed(datasets: DatasetStore) -> None:
-    manifest, _ = create(datasets, ttl=50)
-    datasets.delete("d")
-    assert datasets.renew(manifest, 100) is None
-    other, _ = create(datasets, seed=1)
-    assert datasets.renew(manifest, 100) is None
-    assert datasets.find("d") == other
 
 
 def test_the_list_shows_none_that_expired_and_forgets_them(client: redis.Redis, datasets: DatasetStore) -> None:

@@ -137,10 +137,8 @@ def test_those_who_write_at_once_lose_nothing(indexes: IndexStore) -> None:
 def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
     with valkey(tmp_path, *EVERY_WRITE) as url, wire(url) as cut, connect(cut.url, 5) as client:
         indexes = IndexStore(client)
-        for name in (
-            "j",
-            "i",
-        ):  # the second time the scripts are known: else the reply that is lost says that they are not
+        # The second time the scripts are known: else the reply that is lost says that they are not.
+        for name in "ji":
             made = indexes.create(new_index(name))
             indexes.upsert(made, [entry(1)])
             indexes.remove(made, entry(1).id)

@@ -99,19 +99,6 @@ def test_a_reply_that_is_lost_changes_nothing(keys: KeyStore, url: str, command:
     assert keys.all() == []
 
 
-def test_a_process_reads_the_keys_again_only_when_something_has_changed(keys: KeyStore, url: str) -> None:
-    made = new()
-    keys.create(made.key)
-    first = looked(url, NONE)
-    assert first.by_id == {made.key.id: made.key}
-    assert looked(url, first) is first
-    keys.revoke(made.key.id)
-    second = looked(url, first)
-    assert second.by_id == {}
-    assert second.state != first.state
-    assert looked(url, second) is second
-
-
 def test_a_store_that_was_emptied_or_restored_is_noticed(keys: KeyStore, client: redis.Redis, url: str) -> None:
     old, later = new(), new()
     keys.create(old.key)

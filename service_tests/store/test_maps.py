@@ -3,7 +3,6 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store import named
 from app.store.account import UNCOMMITTED_TTL
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable
@@ -109,22 +108,6 @@ def test_the_list_is_ordered_and_goes_on_after_a_name(maps: MapStore) -> None:
     assert names("a.", "B", 1) == (["a.1"], "a.1")
     assert names("a.", "b", 1) == ([], None)
     assert names("a.1", None, 5) == (["a.1", "a.10"], None)
-
-
-def test_long_things_make_short_pages(maps: MapStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    names = [f"m{i}" for i in range(7)]
-    for name in names:
-        maps.create(new(name))
-    length = len(maps.find("m0").stored)  # type: ignore[union-attr]
-    for most, lengths in ((3 * length, [3, 3, 1]), (length - 1, [1] * 7), (100 * length, [7])):
-        monkeypatch.setattr(named, "_PAGE_BYTES", most)
-        pages: list[list[str]] = []
-        after: str | None = None
-        while not pages or after is not None:
-            page, after = maps.page("", after, 100)
-            pages.append([manifest.name for manifest in page])
-        assert [len(page) for page in pages] == lengths
-        assert [name for page in pages for name in page] == names
 
 
 def test_a_create_whose_reply_is_lost_is_still_reported_as_created(tmp_path: Path) -> None:

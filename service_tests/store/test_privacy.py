@@ -17,18 +17,15 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize("opened", [0o755, 0o750, 0o701, 0o777])
-def test_a_directory_that_is_open_is_closed_and_that_is_told(
-    tmp_path: Path, opened: int, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_directory_that_is_open_is_closed_and_that_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     data = tmp_path / "data"
     data.mkdir()
-    data.chmod(opened)
+    data.chmod(0o755)
     with EmbeddedStore(data, STORE_PROGRAM) as store:
         assert reachable(store.url)
         assert mode(data) == 0o700
-    assert f"was open to other users (mode {opened:o})" in caplog.text
-    data.chmod(opened)  # by a later hand
+    assert "was open to other users (mode 755)" in caplog.text
+    data.chmod(0o701)  # by a later hand
     with EmbeddedStore(data, STORE_PROGRAM):
         assert mode(data) == 0o700
 
