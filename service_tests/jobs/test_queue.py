@@ -7,7 +7,7 @@ import pytest
 from app.jobs import scripts
 from app.jobs.checkpoints import FORMAT
 from app.jobs.errors import JobHasEnded, NotMine
-from app.jobs.prelude import CONSUMER, GROUP, LEASE_SECONDS, QUEUE, key
+from app.jobs.prelude import QUEUE, key
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
 from app.store.errors import NewerVersion
@@ -143,17 +143,3 @@ def test_a_job_of_a_newer_version_is_refused_by_name_and_the_others_are_listed(
             call(job_id)
     assert [job.id for job in site.jobs.page(None, None, 10).jobs] == [mine]
     assert told in caplog.text
-
-
-def test_a_job_of_a_newer_version_is_left_to_a_worker_of_that_version(site: Site, queue: Queue) -> None:
-    job_id = newer(site)
-    before = site.client.hgetall(key(job_id, "record"))
-    message = read(site.client)
-    assert scripts.run(site.client, "claim", job_id, message.id) == str(FORMAT + 1).encode()
-    for this_version_looks in (False, True):
-        if this_version_looks:
-            queue.tend()
-        assert site.client.hgetall(key(job_id, "record")) == before
-        found: Any = site.client.xautoclaim(QUEUE, GROUP, CONSUMER, round(1000 * LEASE_SECONDS), justid=True)
-        assert found == [message.id.encode()], "a worker of the newer version gets it as soon as it looks"
-        site.abandon(message.id)

@@ -3,8 +3,6 @@
 import pytest
 
 from app.jobs import scripts
-from app.jobs.queue import Message
-from app.jobs.record import JobState
 from app.jobs.tally import tally
 from service_tests.jobs.site import Site
 
@@ -29,17 +27,3 @@ def test_jobs_are_counted_by_what_became_of_them(site: Site) -> None:
     assert found.ran["walk"].buckets[-1] == ("+Inf", 3)
     assert "run" not in found.ran, "it was cancelled before it began"
     assert found.waited["walk"].buckets[-1] == ("+Inf", 3)
-
-
-def test_an_attempt_after_a_death_is_the_same_job(site: Site) -> None:
-    job = site.jobs.submit("walk", {}).id
-    first = site.attempt(job)
-    site.queue.tend()
-    site.abandon(first.message)
-    assert site.queue.take_back(Message(first.message, job), deaths=1)
-    second = site.attempt(job)
-    scripts.run(site.client, "end", job, second.message, "succeeded", 60, "", "")
-    found = tally(site.client)
-    assert found.ended == {("walk", "succeeded"): 1}
-    assert found.waited["walk"].buckets[-1] == ("+Inf", 1)
-    assert site.jobs.get(job).state is JobState.succeeded

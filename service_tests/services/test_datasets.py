@@ -1,5 +1,4 @@
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,8 @@ from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.errors import DatasetExists
 from app.store.datasets import DatasetStore
-from app.store.errors import StoreUnavailable
 from service_tests.checks import keys
 from service_tests.services.conftest import LIMITS
 
@@ -70,18 +68,6 @@ def test_a_sample_is_of_the_rows_in_their_order(kept: Callable[..., Datasets], p
     assert refused.value.pointer == "/x/rows"
 
 
-def test_a_dataset_deleted_or_made_anew_elsewhere_is_not_served_from_memory(kept: Callable[..., Datasets]) -> None:
-    here, elsewhere = kept(), kept()
-    here.create("d", ROWS, None)
-    rows_of(here, "d")
-    elsewhere.delete("d")
-    for call in (partial(rows_of, here), here.get, here.delete):
-        with pytest.raises(DatasetNotFound):
-            call("d")
-    elsewhere.create("d", ROWS + 1, None)
-    np.testing.assert_array_equal(rows_of(here, "d"), ROWS + 1)
-
-
 def test_the_same_rows_are_no_conflict_and_others_are(kept: Callable[..., Datasets]) -> None:
     datasets = kept()
     first, created = datasets.create("d", ROWS, 100)
@@ -100,12 +86,3 @@ def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, 
         kept().create("d", np.ones((12_500, 1)), None)
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_dataset_bytes", 100_000, 100_016)
     assert keys(client) == set()
-
-
-def test_an_unfit_store_gets_no_new_dataset_but_serves_the_old(kept: Callable[..., Datasets]) -> None:
-    kept().create("d", ROWS, None)
-    unfit = kept(unfit="it forgets")
-    with pytest.raises(StoreUnavailable, match="it forgets"):
-        unfit.create("e", ROWS, None)
-    assert not unfit.create("d", ROWS, None)[1]
-    np.testing.assert_array_equal(rows_of(unfit, "d"), ROWS)

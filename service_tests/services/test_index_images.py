@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import redis
 
-from app.core.errors import TooLarge
 from app.core.indexes.batch import Batch, CheckCount
 from app.core.indexes.options import SearchOptions
 from app.core.progress import Progress
@@ -109,24 +108,3 @@ def test_no_search_sees_half_of_a_batch(url: str) -> None:
         one.join()
     assert len(seen) >= 30
     assert {*seen} == {0, BATCH}
-
-
-def test_an_index_that_the_cache_has_no_room_for_is_refused(url: str) -> None:
-    small, large = process(url, 20_000), process(url)
-    name = made(large, "large")
-    upsert(small, name, [*range(100)])
-    with pytest.raises(TooLarge, match=r"would hold 260 vectors; \d+ are the most") as refused:
-        upsert(small, name, [*range(100, 260)])
-    assert (refused.value.limit, refused.value.allowed) == ("cache_bytes", 20_000)
-    before = small.cache.nbytes
-    assert found(small, name) == {*range(100)}
-    assert small.cache.nbytes > before + 100 * 32
-    upsert(large, name, [*range(100, 300)])
-    with pytest.raises(TooLarge, match="cache_bytes is 20000"):
-        found(small, name)
-    long: list[object] = [f"{i:0>1000}" for i in range(60)]
-    made(large, "long")
-    upsert(small, "long", long)
-    with pytest.raises(TooLarge, match="cache_bytes is 20000"):
-        found(small, "long")
-    assert found(large, "long") == {*long}

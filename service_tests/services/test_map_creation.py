@@ -1,6 +1,4 @@
-import json
 from collections.abc import Callable
-from typing import cast
 
 import pytest
 import redis
@@ -9,24 +7,10 @@ from app.core.errors import TooLarge
 from app.core.maps import ConsistentSamplingMap, FourierMap
 from app.core.progress import Progress
 from app.services.cache import Cache
-from app.services.errors import MapExists
 from app.store.errors import StoreUnavailable
 from service_tests.checks import keys
 from service_tests.core.specs import gmm_spec
-from service_tests.services.conftest import LIMITS, SPEC, Service, seeded
-
-
-def test_a_spec_in_the_words_of_an_earlier_version_is_the_same(
-    service: Callable[..., Service], client: redis.Redis
-) -> None:
-    service().create("m", SPEC, Progress())
-    key = "bochner:{map:m}:manifest"
-    text = json.dumps(json.loads(SPEC.canonical()), sort_keys=True)
-    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | {"spec": text, "schema_version": 1}))
-    record, new = service().create("m", SPEC, Progress())
-    assert (record.spec, new) == (SPEC, False)
-    with pytest.raises(MapExists):
-        service().create("m", seeded(1), Progress())
+from service_tests.services.conftest import LIMITS, SPEC, Service
 
 
 def test_a_map_too_large_is_refused_unless_it_is_there_already(
