@@ -5,7 +5,6 @@ states that show at once if anything was lost or done twice.
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Mapping
@@ -86,8 +85,6 @@ def test_fail(payload: Mapping[str, Any], context: JobContext) -> None:
             del hoard
         case "time":
             time.sleep(600)
-        case "die":
-            os.kill(os.getpid(), 11)
 
 
 def compute(payload: Mapping[str, Any], context: JobContext) -> None:

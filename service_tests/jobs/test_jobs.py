@@ -85,7 +85,7 @@ def test_ended_jobs_expire_whole(site: Site) -> None:
     until(lambda: {one for one in keys(site.client) if b"{job:" in one} == set())
 
 
-@pytest.mark.parametrize("length", [0, 10, 2_500_000])
+@pytest.mark.parametrize("length", [0, 2_500_000])
 def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: int) -> None:
     state = bytes(range(256)) * (length // 256) + b"x" * (length % 256)
     job = site.jobs.submit("test-walk", {}, checkpoint=Checkpoint(state, 5, 20, 0.25))

@@ -48,7 +48,7 @@ def test_a_job_runs_to_its_end_and_tells_how_far_it_is(two: Site) -> None:
     assert two.result(job_id).startswith(b'{"end": "0x1.')
 
 
-@pytest.mark.parametrize("length", [0, 1, 1 << 20, (1 << 20) + 1, 3_500_000])
+@pytest.mark.parametrize("length", [0, (1 << 20) + 1])
 def test_bytes_go_in_and_come_out_unchanged(two: Site, length: int) -> None:
     data = random.Random(length).randbytes(length)
     job_id = two.jobs.submit("test-echo", {"name": "rows"}, attachments={"other": b"x", "rows": data}).id
@@ -87,11 +87,10 @@ def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("jobs", [20])
-def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
+def test_jobs_are_cancelled_at_random_moments(two: Site) -> None:
     chance = random.Random(1)
     cancelled = []
-    for i in range(jobs):
+    for i in range(20):
         kind = "test-compute" if i % 2 else "test-walk"
         job = two.jobs.submit(kind, {"steps": 10_000, "seed": i}, attachments={"rows": bytes(2 << 20)})
         two.running(job.id)
@@ -107,16 +106,15 @@ def test_jobs_are_cancelled_at_random_moments(two: Site, jobs: int) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("jobs", [100])
-def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path, jobs: int) -> None:
+def test_jobs_at_once_all_end_and_none_twice(two: Site, tmp_path: Path) -> None:
     def memory() -> int:
         return sum(psutil.Process(worker.pid).memory_info().rss for worker in two.workers)
 
     note = tmp_path / "completed"
     before = memory()
-    ids = [two.walk(3, note=str(note), seed=i) for i in range(jobs)]
+    ids = [two.walk(3, note=str(note), seed=i) for i in range(100)]
     states = Counter(two.ended(job_id).state for job_id in ids)
-    assert states == {JobState.succeeded: jobs}
+    assert states == {JobState.succeeded: 100}
     assert sorted(note.read_text().split()) == sorted(ids)
     assert memory() < before + 20_000_000
     assert two.counts() == (0, 0)
@@ -140,33 +138,23 @@ def test_a_worker_that_is_told_to_stop_gives_its_job_back(two: Site) -> None:
     two.start(*LIMITS)
 
 
-DAMAGE: dict[str, dict[str, bytes]] = {
-    "no kind": {"kind": b""},
-    "payload": {"payload_pieces": b"many"},
-    "missing pieces": {"payload_pieces": b"9"},
-    "not text": {"kind": b"\xff"},
-    "ran": {"ran": b"long"},
-}
-
-
 @pytest.mark.nightly
-@pytest.mark.parametrize("damage", ["not text", "missing pieces", "no kind", "payload", "ran"])
-def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path, damage: str) -> None:
+def test_a_job_that_cannot_be_read_fails_and_costs_no_worker_its_life(site: Site, tmp_path: Path) -> None:
     site.clean()
-    job_id = site.walk(1)
-    site.client.hset(key(job_id, "record"), mapping=DAMAGE[damage])  # type: ignore[arg-type]
-    if not DAMAGE[damage].get("kind", b"x"):
-        site.client.hdel(key(job_id, "record"), "kind")
+    damage = ({"kind": b"\xff"}, {"payload_pieces": b"9"}, {"payload_pieces": b"many"}, {"ran": b"long"})
+    damaged = {site.walk(1): one for one in damage}
+    for job_id, change in damaged.items():
+        site.client.hset(key(job_id, "record"), mapping=change)  # type: ignore[arg-type]
     log = tmp_path / "log"
     with log.open("wb") as output:
         worker = site.start(stderr=output)
     try:
-        until(lambda: site.client.hget(key(job_id, "record"), "state") == b"failed")
+        for job_id in damaged:
+            until(lambda job_id=job_id: site.client.hget(key(job_id, "record"), "state") == b"failed")  # type: ignore[misc]
         assert site.ended(site.walk(1)).state is JobState.succeeded
         assert worker.poll() is None
         assert "Traceback" not in log.read_text()
-        assert log.read_text().count("cannot be read") == 1
-        assert job_id not in [job.id for job in site.jobs.page(JobState.queued, None, 10).jobs]
+        assert log.read_text().count("cannot be read") == len(damaged)
     finally:
         site.clean()
 

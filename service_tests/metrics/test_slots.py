@@ -29,59 +29,39 @@ for line in sys.stdin:
 """
 
 
-class Counting:
-    """A process that counts beside others in a directory."""
-
-    def __init__(self, directory: Path) -> None:
-        environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(directory)}
-        command = [sys.executable, "-c", PROGRAM]
-        self.process = subprocess.Popen(
-            command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def count(self) -> tuple[float, float]:
-        """Count once more; gives what all have counted, and how many live."""
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print("once", file=self.process.stdin, flush=True)
-        told = dict(line.split(" ") for line in self.process.stdout.readline().strip().split(";") if line)
-        return float(told["counted_total"]), float(told["alive"])
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for stream in (self.process.stdin, self.process.stdout):
-            assert stream is not None
-            stream.close()
-
-
 @contextmanager
-def counting(directory: Path) -> Iterator[Counting]:
-    made = Counting(directory)
-    try:
-        yield made
-    finally:
-        made.kill()
+def counting(directory: Path) -> Iterator["subprocess.Popen[str]"]:
+    """A process that counts beside others in a directory."""
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(directory)}
+    line, pipe = [sys.executable, "-c", PROGRAM], subprocess.PIPE
+    with subprocess.Popen(line, env=environment, stdin=pipe, stdout=pipe, text=True) as process:
+        yield process
+        process.kill()
+
+
+def count(process: "subprocess.Popen[str]") -> tuple[float, float]:
+    """Let a process count once more; gives what all have counted, and how many live."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    print("once", file=process.stdin, flush=True)
+    told = dict(line.split(" ") for line in process.stdout.readline().strip().split(";") if line)
+    return float(told["counted_total"]), float(told["alive"])
 
 
 def test_what_a_killed_process_has_counted_stays_and_its_gauges_go(tmp_path: Path) -> None:
     with counting(tmp_path) as first, counting(tmp_path) as second:
-        assert first.count()[0] == 1
-        assert second.count() == (2, 2)
-        second.kill()
-        assert first.count() == (3, 1)
-        with counting(tmp_path) as third:
-            assert third.count() == (4, 2)
-            first.kill()
-            assert third.count() == (5, 1)
-
-
-def test_files_have_their_room_from_the_beginning(tmp_path: Path) -> None:
-    """A page of a mapped file for which there is no room kills its process."""
-    with counting(tmp_path) as one:
-        one.count()
-        for path in tmp_path.glob("*.db"):
+        assert count(first)[0] == 1
+        assert count(second) == (2, 2)
+        for path in tmp_path.glob("*.db"):  # a page of a mapped file for which there is no room kills its process
             assert path.stat().st_blocks * 512 >= path.stat().st_size
+        second.kill()
+        second.wait()
+        assert count(first) == (3, 1)
+        with counting(tmp_path) as third:
+            assert count(third) == (4, 2)
+            first.kill()
+            first.wait()
+            assert count(third) == (5, 1)
 
 
 def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(

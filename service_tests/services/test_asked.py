@@ -1,7 +1,8 @@
-"""Specs that leave something open: how they are read, and what settles them."""
+"""Specs that leave something open, and maps that learn: which rows settle them."""
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from app.core.spec import MapSpec
 from app.services import asked as services_asked
 from app.services import map_creation
 from app.services.asked import asked_spec, drawn, settled
-from app.services.building import kept_rows
+from app.services.building import build, kept_rows
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
 from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.store.datasets import DatasetStore
+from app.store.maps import MapStore
+from service_tests.jobs.site import attempt
 from service_tests.services.conftest import LIMITS, Service
 
 ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
@@ -136,3 +139,23 @@ def test_one_that_comes_second_gets_the_map_of_the_first(
 
     monkeypatch.setattr(map_creation, "settled", settled_late)
     assert maps.create("m", spec, Progress(), left_open) == (others[1], False)
+
+
+def test_no_attempt_of_a_job_learns_from_another_dataset(
+    client: redis.Redis, service: Callable[..., Service], datasets: Datasets
+) -> None:
+    """Each has the rows of the submission, or none."""
+    spec = asked(PLAIN | {"sampler": {"kind": "global_adaptive", "dataset": "rows", "iterations": 5}}).spec
+    job = service().create("m", spec, None).record.job
+    begun = attempt(client, str(job).rpartition("/")[2])
+    run = partial(build, MapStore(client), datasets, 1, begun.payload, begun)
+    datasets.delete("rows")
+    with pytest.raises(InvalidInput, match="there is no dataset 'rows'"):
+        run()
+    datasets.create("rows", 2 * ROWS, None)
+    with pytest.raises(InvalidInput, match="'rows' is not the one that was there when the job was submitted"):
+        run()
+    datasets.delete("rows")
+    datasets.create("rows", ROWS, None)
+    run()
+    assert service().get("m").status == "ready"

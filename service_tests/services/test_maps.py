@@ -9,12 +9,17 @@ import redis
 from app.core.answers import RowBlocks
 from app.core.maps import FourierMap
 from app.core.progress import Progress
+from app.core.spec import MapSpec
 from app.services.errors import MapNotFound
 from app.services.maps import ArrayKind
-from app.store.errors import StoreDamaged
+from app.store.errors import NewerVersion, StoreDamaged
+from app.store.map_manifest import digest
+from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.races import reads_during
 from service_tests.services.conftest import LIMITS, SPEC, Service, seeded
+
+GMM = MapSpec.model_validate({"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 5})
 
 
 def any_dtype(kind: ArrayKind) -> None:
@@ -52,7 +57,7 @@ def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: C
     np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         lambda manifest: manifest | {"arrays": {"frequencies": manifest["arrays"]["frequencies"]}},
@@ -61,11 +66,11 @@ def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: C
         lambda manifest: manifest | {"spec": SPEC.canonical().replace("cos_sin", "complex")},
         lambda manifest: manifest | {"spec": "{}"},
     ],
-    ids=["array missing", "other digest", "other digest of the spec", "other form", "no spec"],
 )
 def test_a_manifest_that_was_changed_gives_no_features(
     service: Callable[..., Service], client: redis.Redis, change: Callable[[Any], Any]
 ) -> None:
+    client.flushall()
     service().create("m", SPEC, Progress())
     key = "bochner:{map:m}:manifest"
     client.set(key, json.dumps(change(json.loads(cast(bytes, client.get(key))))))
@@ -91,3 +96,19 @@ def test_maps_deleted_and_made_anew_while_they_are_read_are_whole_or_gone(servic
         return True
 
     assert reads_during(rewrite, read)
+
+
+@each(("stream", "error"), [(2, NewerVersion), (0, StoreDamaged), (None, StoreDamaged)])
+def test_a_map_of_another_parameter_stream_gives_no_codes(
+    service: Callable[..., Service], client: redis.Redis, stream: int | None, error: type[Exception]
+) -> None:
+    """With the digest of what it says, as another version of the service would have written it."""
+    service().create("m", GMM, Progress())
+    key = "bochner:{map:m}:manifest"
+    change = {"parameter_stream": stream, "digest": digest(GMM.canonical(), {}, stream)}
+    client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
+    with pytest.raises(error, match=f"parameter stream {stream}"):
+        service().ready("m")
+    listed = json.loads(service().list("", None, 10))["maps"]
+    assert [one["name"] for one in listed] == ["m"], "its record can be read all the same"
+    service().delete("m")

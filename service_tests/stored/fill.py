@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import redis
 from numpy.typing import NDArray
 
@@ -25,7 +24,8 @@ from app.store.keys import KeyStore, Role, drawn
 from service_tests.checks import NPY, RESPOND_ASYNC, array, post, put
 from service_tests.running import Running, service
 from service_tests.servers import until
-from service_tests.stored.specs import ARRAYS, BUILDING, DATASETS, FAILED, INTERRUPTED, MAPS, ROWS, WORK
+from service_tests.stored.earlier import arrays
+from service_tests.stored.specs import BUILDING, DATASETS, FAILED, INTERRUPTED, MAPS, ROWS, WORK
 
 HERE = Path(__file__).parent
 Answers = dict[str, Any]
@@ -39,12 +39,6 @@ def written(a: NDArray[Any]) -> Answers:
 def hashed(a: NDArray[Any]) -> Answers:
     """What an array is told by."""
     return {"dtype": a.dtype.str, "shape": list(a.shape), "sha256": hashlib.sha256(a.tobytes()).hexdigest()}
-
-
-def arrays(http: httpx.Client, name: str) -> dict[str, NDArray[Any]]:
-    """The frozen arrays of a map, by name."""
-    answers = {one: http.get(f"/v1/maps/{name}/{one}", headers={"Accept": NPY}) for one in ARRAYS}
-    return {one: np.ascontiguousarray(array(answer)) for one, answer in answers.items() if answer.status_code == 200}
 
 
 def answered(http: httpx.Client, name: str, spec: Any) -> Answers:
