@@ -1,7 +1,6 @@
 """Attempts at jobs: what they report, and what they leave for the next."""
 
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -14,28 +13,6 @@ from service_tests.jobs.site import Site
 @pytest.fixture(autouse=True)
 def _empty(site: Site) -> None:
     site.client.flushall()
-
-
-def test_how_long_it_takes_is_not_said_before_it_can_be(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 1000.0
-    monkeypatch.setattr(attempts, "time", SimpleNamespace(monotonic=lambda: now))
-    job_id = site.jobs.submit("test-walk", {}).id
-    attempt = site.attempt(job_id)
-    told = []
-    for wait, step in ((0, 10), (0.3, 11), (0.8, 21), (2.2, 43)):
-        now += wait
-        attempt.report(step, 100)
-        told.append(site.jobs.get(job_id).eta_seconds)
-    assert told[:2] == [None, None]
-    assert told[2:] == pytest.approx([1.1 / 11 * 79, 3.3 / 33 * 57], rel=1e-3)
-    attempt.checkpoint(lambda: b"")
-    again = site.resumed(attempt)
-    for step in (20, 43):  # what was restored took no time
-        again.report(step, 100)
-    again.checkpoint(lambda: b"")
-    now += 2
-    again.report(44, 100)
-    assert site.jobs.get(job_id).eta_seconds == pytest.approx(2 * 56, rel=1e-3)
 
 
 def test_a_checkpoint_that_is_too_large_is_not_kept_and_the_work_goes_on(

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from app.jobs import scripts
-from app.jobs.checkpoints import FORMAT
 from app.jobs.errors import JobHasEnded, NotMine
-from app.jobs.prelude import QUEUE, key
+from app.jobs.prelude import QUEUE
 from app.jobs.queue import Message, Queue
 from app.jobs.record import JobState
-from app.store.errors import NewerVersion
 from app.store.reservations import Reservation
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
@@ -124,22 +122,3 @@ def test_a_message_that_is_no_jobs_is_dropped(site: Site, queue: Queue, fields: 
     Queue(site.client, 60).tend()
     assert site.counts() == (0, 0)
     assert keys(site.client) == set()
-
-
-def newer(site: Site) -> str:
-    """A job that waits, stored by a later version."""
-    job_id = site.jobs.submit("test-walk", {}).id
-    site.client.hset(key(job_id, "record"), "format", FORMAT + 1)
-    return job_id
-
-
-def test_a_job_of_a_newer_version_is_refused_by_name_and_the_others_are_listed(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
-    job_id, mine = newer(site), site.jobs.submit("test-walk", {}).id
-    told = f"job {job_id} was made by a newer version of the service, with format {FORMAT + 1}; this version knows"
-    for call in (site.jobs.get, site.jobs.cancel, site.jobs.result):
-        with pytest.raises(NewerVersion, match=told):
-            call(job_id)
-    assert [job.id for job in site.jobs.page(None, None, 10).jobs] == [mine]
-    assert told in caplog.text

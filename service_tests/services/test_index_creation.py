@@ -1,23 +1,16 @@
 """Indexes with a target over HTTP: the adviser chooses their bands, and searches find what was wanted."""
 
-import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
-from app.core.indexes.advice import AdviceOptions
-from app.core.progress import Progress
-from app.jobs.job_context import JobContext
 from app.services.keys import AskedKey
-from app.settings import Settings
 from app.store.account import Account
 from app.store.connection import connect
 from app.store.keys import Role
-from app.wiring import wire
 from service_tests.api.routes.indexing import found, upserted
 from service_tests.checks import assert_problem, finished, put, put_dataset
 from service_tests.keyed import bearer
@@ -85,12 +78,3 @@ def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, r
     assert (record["ttl"], record["keep"]) == (600, "vectors")
     again = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
     assert (again.status_code, again.json()["bands"]) == (200, record["bands"])
-
-
-def test_a_job_does_not_go_on_with_another_dataset(running: Running, there: str) -> None:
-    wired, body = wire(Settings(redis_url=running.socket)), asked(there)
-    wanted = AdviceOptions(map=there, **body["target"])
-    digests = {**wired.adviser.measurement(wanted).digests, f"dataset {there!r}": "sha256:0"}
-    payload = {"name": there, "asked": json.dumps(body), "ttl": None, "digests": digests}
-    with pytest.raises(InvalidInput, match="is not the one that was there when the job was submitted"):
-        wired.index_creation.go_on(payload, cast(JobContext, Progress()))

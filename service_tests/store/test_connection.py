@@ -1,6 +1,6 @@
 import logging.config
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -70,22 +70,6 @@ def test_what_clients_are_told_does_not_say_where_the_store_is_and_the_log_does(
     assert "secret" not in str(told.value)
     assert str(told.value).startswith("the store ")
     assert "secret" in in_full(told.value)
-
-
-@each(
-    ("info", "is_new_enough"),
-    [
-        ({"redis_version": "6.2.14"}, False),
-        ({"redis_version": "7.0.0"}, True),
-        ({"redis_version": "7.2.4", "valkey_version": "7.1.9"}, False),
-        ({"redis_version": "7.2.4", "valkey_version": "7.2.5"}, True),
-        ({"redis_version": "7.2.4", "valkey_version": "10.0.0"}, True),
-        ({}, True),
-    ],
-)
-def test_versions_are_compared_by_number(info: dict[str, str], is_new_enough: bool) -> None:
-    with nullcontext() if is_new_enough else pytest.raises(StoreOutdated, match=rf"{[*info.values()][-1]}; Redis 7.0"):
-        servers.version_of(info)
 
 
 def test_commands_refuse_a_store_that_is_too_old_and_start_without_one(

@@ -14,7 +14,6 @@ from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
 from service_tests.cases import with_nightly
 from service_tests.servers import STORE_PROGRAM
-from service_tests.store.small_disk import fill, small_disk
 from service_tests.store.written import APPENDED, boundaries, killed_store
 
 WROTE = re.compile(rb"(?:SET|ZADD|HSET|HMSET|XADD)\r\n\$\d+\r\n([^\r]+)", re.IGNORECASE)
@@ -139,21 +138,3 @@ def test_a_store_that_runs_is_not_repaired(data: Path) -> None:
         assert ended.returncode == 1
         assert "Another service uses" in ended.stderr
         assert command("check", data).returncode == 0
-
-
-def test_a_torn_end_on_a_full_disk_is_cut_off_though_it_cannot_be_kept(
-    data: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    with small_disk(tmp_path, 4) as disk:
-        shutil.copytree(data / FOLDER, disk / "data" / FOLDER)
-        path = disk / "data" / APPENDED
-        appended = path.read_bytes()
-        path.write_bytes(appended + b"*3\r\n$3\r\n")
-        (disk / "data").chmod(0o700)
-        (disk / "data" / "lock").touch()
-        (disk / "data" / "store.log").write_bytes(bytes(100))
-        fill(disk / "intruder")
-        assert keys(disk / "data") == written(appended)
-        assert path.read_bytes() == appended
-        assert cut_tails(disk / "data") == []
-    assert "is not kept" in caplog.text

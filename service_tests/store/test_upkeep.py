@@ -1,7 +1,6 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 import redis
 
@@ -94,20 +93,3 @@ def test_a_file_is_written_anew_where_it_is_worth_it_and_there_is_room(
         keeper(server, tmp_path).look()
         assert rewrites(server) == wanted
     assert modes(server) == ("0", "always")
-
-
-def test_the_writing_anew_is_stopped_where_the_room_goes(
-    server: redis.Redis, tmp_path: Path, room: Room, caplog: pytest.LogCaptureFixture
-) -> None:
-    server.config_set("rdb-key-save-delay", 100_000)  # microseconds for each key
-    for i in range(100):
-        server.set(f"key {i}", "value")
-    server.bgrewriteaof()
-    until(lambda: server.info("persistence")["aof_rewrite_in_progress"] == 1)
-    room.free = RESERVE // 8
-    kept = keeper(server, tmp_path)
-    kept.look()
-    assert "it is stopped" in caplog.text
-    assert rewrites(server) == 0 or server.info("persistence")["aof_last_bgrewrite_status"] == "err"
-    assert not psutil.Process(server_pid(server)).children()
-    assert server.set("key", "value")
