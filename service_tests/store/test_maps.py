@@ -6,9 +6,9 @@ import redis
 from app.store.account import UNCOMMITTED_TTL
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable
-from app.store.map_manifest import MapManifest
+from app.store.map_manifest import MapManifest, digest
 from app.store.maps import MapStore
-from app.store.reservations import NameTaken
+from app.store.reservations import NameTaken, State
 from app.store.scripts import COMMIT
 from service_tests.checks import keys, keys_of
 from service_tests.races import at_once
@@ -122,3 +122,19 @@ def test_a_create_whose_reply_is_lost_is_still_reported_as_created(tmp_path: Pat
             assert {client.ttl(key) for key in keys(client)} == {-1}
             with pytest.raises(NameTaken):
                 maps.create(new(name))
+
+
+def test_maps_of_the_time_before_datasets_are_read() -> None:
+    """A manifest as the code of that time wrote it."""
+    stored = (
+        '{"schema_version":1,"token":"0000000000000000","name":"m","spec":"{\\"seed\\": 1, \\"s\\": 2}","arrays":'
+        '{"frequencies":{"dtype":"float64","shape":[3,2],"sha256":'
+        '"84a6e8b7afdd286a48ab0aab2c72227fff91a935b0489e633018914bd01693cd"}},'
+        '"digest":"sha256:87fec1095758238a92c39aa0ab76ac76e4e21c10b4057aa95e2cdff5c4d9f141","n_frequencies":3,'
+        '"n_output":6,"created_at":"2026-11-21T11:45:57Z","generator":{"bochner":"0.1.0"},"parameter_stream":null,'
+        '"warnings":["w"]}'
+    )
+    manifest, spec = MapManifest.parse(stored.encode()), '{"seed": 1, "s": 2}'
+    assert manifest.digest == digest(spec, manifest.arrays, None)
+    assert (manifest.spec, manifest.state) == (spec, State.ready)
+    assert digest(spec, {}, 1) == "sha256:46a2e30fce17a55d54b1293bb599cd995919229ab728bd402eaac334d1a6406d"

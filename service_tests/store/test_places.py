@@ -1,14 +1,21 @@
-"""Where things lie in a store of several places."""
+"""Where things lie in a store of several places, and the quota of all together."""
 
 import random
+import threading
+from contextlib import suppress
 
 import pytest
 from redis.crc import key_slot
 
 from app.jobs.jobs import Jobs
+from app.store.account import Account, Quota
 from app.store.clients import Client
+from app.store.connection import connect
+from app.store.errors import QuotaExceeded
 from app.store.maps import MapStore
 from app.store.places import MANY
+from service_tests.ledger import assert_true, held, pass_time
+from service_tests.store.charged import put_dataset
 from service_tests.store.new_maps import new
 
 SLOTS = "492 1410 2518 3689 4557 5539 6647 7752 8622 9730 10624 11819 12687 13859 14753 15882"
@@ -54,3 +61,45 @@ def test_lists_go_through_the_names_of_all_places_in_order(many: Client) -> None
     assert cursor is None
     assert sorted(ids) == listed
     assert jobs.tally().queued == 20
+
+
+BYTES = 32 * 10  # of a dataset of ten rows
+
+
+def test_the_limit_of_a_store_is_that_of_all_its_places_together(many: Client) -> None:
+    quota = Quota(None, 20)
+    for i in range(20):
+        assert put_dataset(many, f"d{i}", quota=quota)
+    with pytest.raises(QuotaExceeded, match=r"^1 names more were to be kept beside 20; max_store_names is 20$"):
+        put_dataset(many, "one-more", quota=quota)
+    with pytest.raises(QuotaExceeded, match=r"^1 names more were to be kept beside 20; max_store_names is 20$"):
+        Account(many, quota).check(0)
+    assert assert_true(many).names == held(many).names == 20
+    full = Quota(20 * BYTES)
+    with pytest.raises(
+        QuotaExceeded, match=f"^{BYTES} bytes more were to be kept beside {20 * BYTES}; max_store_bytes"
+    ):
+        put_dataset(many, "one-more", quota=full)
+    Account(many, Quota(21 * BYTES, 21)).check(BYTES)
+    assert put_dataset(many, "one-more", quota=Quota(21 * BYTES, 21))
+
+
+def test_those_that_come_at_once_never_pass_the_limit(many: Client, url: str) -> None:
+    quota, most = Quota(None, 10), list[int]()
+
+    def put(thread: int) -> None:
+        with connect(url, 5) as client:
+            client.places = MANY
+            for i in range(10):
+                with suppress(QuotaExceeded):
+                    put_dataset(client, f"d{thread}-{i}", 1, quota=quota)
+                most.append(held(client).names)
+
+    threads = [threading.Thread(target=put, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert 7 <= max(most) <= 10  # some may be refused together, where there was room for one
+    pass_time(many)
+    assert assert_true(many).names == max(most)

@@ -1,6 +1,7 @@
-"""Names that are held for what a job makes."""
+"""Names that are held for what a job makes, and how long maps live that were put for a time."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import redis
@@ -15,18 +16,20 @@ from app.store.map_manifest import MapManifest
 from app.store.maps import MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, State
-from service_tests.checks import keys_of
+from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
+from service_tests.ledger import assert_true, entries, pass_time
+from service_tests.servers import until
 from service_tests.store.new_maps import new
 
 LONG = json.dumps({"seed": 0, "frequencies": "x" * (5 * PIECE_BYTES // 2)})
 ERROR = JobError(reason="invalid-input", detail='it is ünlucky: 50 %/"', pointer=None)
 
 
-def reserve(client: redis.Redis, spec: str = LONG) -> MapManifest:
+def reserve(client: redis.Redis, spec: str = LONG, ttl: int | None = None) -> MapManifest:
     """A job that builds a map, and what stands for the map."""
     jobs = Jobs(client, 10, 600)
-    manifest, reservation = MapStore(client).reserve("m", spec, jobs.new_id())
+    manifest, reservation = MapStore(client).reserve("m", spec, jobs.new_id(), ttl=ttl)
     jobs.submit("build-map", {}, reservation=reservation, job_id=manifest.job or "")
     return manifest
 
@@ -110,3 +113,86 @@ def test_a_job_that_fails_leaves_its_error_and_the_name_to_the_next(client: redi
     assert all(f":{built.token}:".encode() in piece for piece in pieces(client))
     assert maps.delete("m")
     assert keys_of(client, "m") == set()
+
+
+def lives(client: redis.Redis, seconds: int | None) -> bool:
+    """Whether all keys of the map end together in so many seconds from now, None for never; and its entry with them."""
+    left = {client.ttl(key) for key in keys_of(client, "m")}
+    entry = client.zscore("bochner:account:ends", next(one for one in entries(client) if "{map:m}" in one))
+    if seconds is None:
+        return left == {-1} and entry is None
+    return all(seconds - 5 <= one <= seconds for one in left) and entry is not None
+
+
+def age(client: redis.Redis, maps: MapStore, seconds: int) -> MapManifest:
+    """Have a map look as if it had not been used for so long; gives its manifest."""
+    there = maps.find("m")
+    assert there is not None
+    assert there.expires_at is not None
+    assert there.ttl is not None
+    older = there.model_copy(update={"expires_at": there.expires_at - timedelta(seconds=seconds)})
+    for key in keys_of(client, "m"):
+        client.expire(key, there.ttl - seconds)
+    client.set("bochner:{map:m}:manifest", older.stored, keepttl=True)
+    return older
+
+
+def test_all_of_a_map_ends_together_and_its_name_is_free(client: redis.Redis, maps: MapStore) -> None:
+    manifest = maps.create(new(megabytes=1.5)._replace(ttl=2))
+    assert (manifest.ttl, manifest.expires_at) == (2, manifest.created_at + timedelta(seconds=2))
+    ends = [client.pexpiretime(key.decode()) for key in keys_of(client, "m")]
+    assert len(ends) == 5
+    assert max(ends) - min(ends) < 50
+    until(lambda: maps.find("m") is None)
+    assert maps.page("", None, 10) == ([], None)
+    until(lambda: keys(client) == set())
+    maps.create(new(seed=1))
+    pass_time(client)
+    assert_true(client)
+    assert lives(client, None)
+
+
+def test_a_use_moves_the_end_on_once_a_sixteenth_of_the_time_has_passed(client: redis.Redis, maps: MapStore) -> None:
+    maps.create(new()._replace(ttl=1600))
+    assert not age(client, maps, 90).is_due
+    aged = age(client, maps, 20)
+    assert aged.is_due
+    maps.note_use(aged)
+    found = maps.find("m")
+    assert found is not None
+    assert found.expires_at is not None
+    assert abs((found.expires_at - datetime.now(UTC)).total_seconds() - 1600) < 5
+    assert lives(client, 1600)
+    assert not found.is_due
+    assert (found.token, found.digest) == (aged.token, aged.digest)
+
+
+def test_who_puts_a_map_again_says_how_long_it_lives(client: redis.Redis, maps: MapStore) -> None:
+    there = maps.create(new())
+    assert maps.renew(there, None) == there
+    for ttl in (500, 5000, 50, None, 50):
+        renewed = maps.renew(there, ttl)
+        assert renewed is not None
+        assert maps.find("m") == renewed
+        assert renewed.ttl == ttl
+        there = renewed
+        assert lives(client, ttl)
+    pass_time(client)
+    assert maps.renew(there, 50) is None
+    assert assert_true(client).names == 0
+
+
+@pytest.mark.parametrize("ttl", [1000, None])
+def test_a_map_that_a_job_builds_begins_to_live_when_it_is_built(
+    client: redis.Redis, maps: MapStore, ttl: int | None
+) -> None:
+    reserved = reserve(client, ttl=ttl)
+    assert (reserved.ttl, reserved.expires_at) == (ttl, None)
+    assert lives(client, None)
+    running = attempt(client, reserved.job or "")
+    manifest = maps.create(new(), reserved, running.announce)
+    assert manifest.ttl == ttl
+    assert scripts.run(client, "end", running.job_id, running.message, "succeeded", 600, "", "") == 1
+    maps.read_all(manifest)
+    assert lives(client, ttl)
+    assert_true(client)
