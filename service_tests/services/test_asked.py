@@ -50,21 +50,13 @@ def datasets(client: redis.Redis) -> Datasets:
     return made
 
 
-def any_size(*_: int) -> None:
-    """Options of any size."""
-
-
-def parse(model: type[Any], body: bytes | bytearray) -> Any:
-    return model.model_validate_json(body)
-
-
 def rows_in(datasets: Datasets) -> RowsOf:
     """The rows of `rows` as they are now."""
     return kept_rows(datasets, {"rows": datasets.digest("rows")})
 
 
 def asked(spec: dict[str, Any]) -> AskedSpec:
-    return asked_spec(json.dumps(spec).encode(), parse, any_size)
+    return asked_spec(json.dumps(spec).encode(), lambda model, body: model.model_validate_json(body), lambda *_: None)
 
 
 def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:

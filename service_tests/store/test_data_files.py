@@ -1,5 +1,9 @@
+"""Files of a store that a real server has written, damaged, and what a start makes of them."""
+
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from itertools import pairwise
@@ -13,16 +17,53 @@ from app.store.data_files import MANIFEST
 from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
 from service_tests.cases import with_nightly
-from service_tests.servers import STORE_PROGRAM
-from service_tests.store.written import APPENDED, boundaries, killed_store
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
+
+SCRIPT = "redis.call('SET', KEYS[1], 'a') redis.call('SET', KEYS[2], 'b')"
+APPENDED = f"{FOLDER}/appendonly.aof.1.incr.aof"
+
+
+def boundaries(data: bytes) -> list[int]:
+    """Where what counts whole or not at all ends: a command, or a transaction. Read in another way than the app's."""
+    ends, at, inside = [0], 0, False
+    while at < len(data):
+        words, at = _words(data, at)
+        inside = words[0] == b"MULTI" or (inside and words[0] != b"EXEC")
+        if not inside:
+            ends.append(at)
+    assert all(first < second for first, second in pairwise(ends))
+    return ends
+
+
+def _words(data: bytes, at: int) -> tuple[list[bytes], int]:
+    end = data.index(b"\r\n", at)
+    n, at, words = int(data[at + 1 : end]), end + 2, []
+    for _ in range(n):
+        end = data.index(b"\r\n", at)
+        length = int(data[at + 1 : end])
+        words.append(data[end + 2 : end + 2 + length])
+        at = end + 2 + length + 2
+    return words, at
+
 
 WROTE = re.compile(rb"(?:SET|ZADD|HSET|HMSET|XADD)\r\n\$\d+\r\n([^\r]+)", re.IGNORECASE)
 
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a store that was filled and killed."""
-    return killed_store(tmp_path_factory.mktemp("original"))
+    """The directory of a killed server that had written commands of every sort: short, long, and transactions."""
+    directory = tmp_path_factory.mktemp("original")
+    with valkey(directory, *EVERY_WRITE) as url, redis.Redis.from_url(url) as client:
+        client.set("bochner:first", bytes(range(256)) * 3)
+        client.zadd("bochner:names", {"one": 0, "two": 0})
+        client.pipeline(transaction=True).set("bochner:one", b"1").set("bochner:two", b"2").execute()
+        client.set("bochner:short", b"x", ex=10_000)
+        client.eval(SCRIPT, 2, "bochner:a", "bochner:b")
+        client.hset("bochner:{job:1}:record", mapping={"state": "queued", "id": "1"})
+        client.xadd("bochner:jobs:queue", {"job": "1"})
+        client.set("bochner:last", b"")
+        os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
+    return directory
 
 
 @pytest.fixture

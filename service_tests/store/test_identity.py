@@ -12,14 +12,6 @@ from app.store.identity import StoreReplaced
 from app.store.maps import MapStore
 
 
-def test_a_new_store_is_marked_by_the_first_that_comes_and_known_to_all(client: Client, url: str) -> None:
-    identity.settle(client)
-    with connect(url, 5) as second:
-        identity.settle(second)
-        assert client.seen == second.seen is not None
-    identity.check(client)
-
-
 def test_a_store_that_was_emptied_has_nothing_missing_in_it(client: Client) -> None:
     """Not a map that there is not, but a store that cannot be asked."""
     identity.settle(client)

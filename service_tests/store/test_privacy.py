@@ -1,12 +1,18 @@
+"""Directories of a store: who may look into them, and that they outlast a power loss."""
+
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from app.store.binary import StoreNotStarted
 from app.store.embedded import EmbeddedStore
 from app.store.privacy import make_private
+from service_tests.power.disk import Disk, Loss
 from service_tests.servers import STORE_PROGRAM
 from service_tests.store.site import reachable
 
@@ -52,3 +58,27 @@ def test_what_is_somebody_elses_is_taken_unless_everybody_may_write(tmp_path: Pa
         with pytest.raises(StoreNotStarted, match=f"mode {opened:o}"):
             make_private(tmp_path)
     assert mode(tmp_path) == opened
+
+
+MADE = """
+import os, sys
+from pathlib import Path
+from app.store.lasting import make_lasting
+
+Path("plain").mkdir()
+make_lasting(Path("there") / "above" / "data")
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files have paths in /proc on Linux only")
+def test_a_directory_outlasts_a_power_loss_and_so_do_those_above_it(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    (disk.root / "there").mkdir()
+    disk.settle()
+    command, root = [sys.executable, "-S", "-c", MADE], Path(__file__).parents[2]
+    subprocess.run(command, cwd=disk.root, env={**disk.environment, "PYTHONPATH": str(root)}, check=True)
+    assert (disk.root / "plain").is_dir()
+    disk.lose_power(Loss("synced", "cut"), Random())
+    assert [path.relative_to(disk.root).as_posix() for path in sorted(disk.root.rglob("*"))] == [
+        *("there", "there/above", "there/above/data")
+    ]
