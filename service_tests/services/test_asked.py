@@ -29,12 +29,8 @@ from service_tests.jobs.site import attempt
 from service_tests.services.conftest import LIMITS, Service
 
 ROWS = np.random.default_rng(4).normal(size=(40, 3)) * [1, 2, 5] + 7
-PLAIN: dict[str, Any] = {
-    "input_dim": 3,
-    "kernel": {"kind": "gaussian", "length_scale": 1.5},
-    "sampler": {"kind": "halton"},
-    "s": 8,
-}
+GAUSSIAN = {"kind": "gaussian", "length_scale": 1.5}
+PLAIN: dict[str, Any] = {"input_dim": 3, "kernel": GAUSSIAN, "sampler": {"kind": "halton"}, "s": 8}
 OPEN = PLAIN | {
     "kernel": {"kind": "gaussian", "length_scale": {"per_column": "nearest_neighbor"}},
     "input": {"fit": "robust", "dataset": "rows", "unit_norm": True},
