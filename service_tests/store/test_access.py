@@ -1,4 +1,4 @@
-"""The access list of the composed service: enough for all that it does, and no more."""
+"""The access list of the composed service: who gets in, and what it must still allow."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A real cluster, as the store of everything."""
+"""A real cluster: what only one shows of indexes and backups."""
 
 from collections.abc import Iterator
 from pathlib import Path
