@@ -1,10 +1,8 @@
 import asyncio
-from typing import Any
 
 import numpy as np
-import pytest
 
-from bochner_client import AsyncClient, MapNotFound
+from bochner_client import AsyncClient
 from service_tests.running import Running
 
 
@@ -17,29 +15,6 @@ def test_calls_run_side_by_side(running: Running, standing: dict[str, str]) -> N
             return [np.array_equal(a, b) for a, b in zip(alone, together, strict=True)]
 
     assert all(asyncio.run(features()))
-
-
-def test_one_failure_leaves_the_others_alone(running: Running, standing: dict[str, str]) -> None:
-    async def asked() -> Any:
-        async with AsyncClient(running.url) as client:
-            calls = (client.get_map(one) for one in (standing["phase"], "none", standing["gmm"]))
-            return await asyncio.gather(*calls, return_exceptions=True)
-
-    first, second, third = asyncio.run(asked())
-    assert isinstance(second, MapNotFound)
-    assert [getattr(one, "name", "") for one in (first, third)] == [standing["phase"], standing["gmm"]]
-
-
-@pytest.mark.nightly
-def test_of_many_calls_none_is_too_many_for_the_service(running: Running, standing: dict[str, str]) -> None:
-    """A client without patience sends nothing again, and the service takes 64 requests at a time."""
-
-    async def asked() -> int:
-        async with AsyncClient(running.url, patience=0) as client:
-            rows = np.ones((1, 3), np.float32)
-            return len(await asyncio.gather(*(client.transform(standing["phase"], rows) for _ in range(150))))
-
-    assert asyncio.run(asked()) == 150
 
 
 def test_calls_that_are_given_up_are_in_nobodys_way(running: Running) -> None:

@@ -7,8 +7,6 @@ import numpy as np
 
 import bochner_client
 from bochner_client import Client
-from service_tests.client.conftest import Asked
-from service_tests.running import Running
 
 
 def test_threads_share_a_client(client: Client, standing: dict[str, str]) -> None:
@@ -17,13 +15,6 @@ def test_threads_share_a_client(client: Client, standing: dict[str, str]) -> Non
     with ThreadPoolExecutor(8) as threads:
         together = list(threads.map(lambda one: client.transform(standing["phase"], one), rows))
     assert all(np.array_equal(a, b) for a, b in zip(alone, together, strict=True))
-
-
-def test_an_address_may_have_a_path(running: Running, ask: Asked) -> None:
-    with Client(running.url + "/") as slashed:
-        assert slashed.live() == ask.live()
-    assert str(ask.client.url).startswith(running.url)
-    assert running.url in repr(ask.client)
 
 
 def test_the_client_needs_numpy_and_httpx_only() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-import numpy as np
 import pytest
 
 from bochner_client import Client, ServiceAway
@@ -44,16 +43,6 @@ def test_a_delete_whose_answer_is_lost_has_succeeded(
     over_wire.delete_map(name)
     assert wire.lost == 1
     assert name not in [one.name for one in client.iter_maps(name)]
-
-
-def test_features_whose_answer_is_lost_are_asked_for_again(
-    wire: Wire, over_wire: Client, client: Client, standing: dict[str, str]
-) -> None:
-    wire.lose_reply_to(b"POST")
-    rows, out = np.ones((4, 3), np.float32), np.empty((4, 16), np.float32)
-    over_wire.transform(standing["phase"], rows, out=out)
-    assert wire.lost == 1
-    assert np.array_equal(out, client.transform(standing["phase"], rows))
 
 
 def test_a_key_is_not_made_twice(wire: Wire, over_wire: Client) -> None:

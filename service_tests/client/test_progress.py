@@ -6,7 +6,6 @@ import pytest
 
 import bochner_client
 from bochner_client import Client
-from bochner_client.progress import words
 from service_tests.client.calls.test_jobs import PATIENT
 from service_tests.running import Running
 
@@ -20,14 +19,6 @@ def test_a_bar_is_drawn(jobs_service: Running, name: str, capsys: pytest.Capture
     drawn = capsys.readouterr().err
     assert "succeeded 100%|" in drawn
     assert "step" in drawn
-
-
-@pytest.mark.nightly
-def test_the_words_are_of_what_is_known(jobs_service: Running, name: str) -> None:
-    seen: list[str] = []
-    with Client(jobs_service.url) as client:
-        client.put_map(name, {**PATIENT, "s": 4}, progress=lambda event: seen.append(words(event)))
-    assert seen[-1].startswith("step 160 of 160, objective")
 
 
 def test_without_tqdm_the_bar_says_what_to_install() -> None:

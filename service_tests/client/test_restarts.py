@@ -1,20 +1,17 @@
 """A service that is killed and comes back, and one that is too busy, behind an address that stays."""
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import get_ident
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 
-from bochner_client import AsyncClient, Client, JobEvent, Overloaded
+from bochner_client import Client, JobEvent
 from service_tests.jobs.site import PROGRAM
-from service_tests.running import Running, service, start, stop
+from service_tests.running import Running, start, stop
 from service_tests.servers import Wire, until
 
 SPEC = {"kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "input_dim": 3}
@@ -87,59 +84,3 @@ def test_calls_and_waits_go_on_when_the_service_is_killed_and_comes_back(behind:
     assert all(np.array_equal(one, wanted) for one in found)
     ids = [tuple(map(int, event.event_id.split("-"))) for event in seen]
     assert ids == sorted(set(ids)), "an event came twice, or out of order"
-
-
-@pytest.mark.nightly
-def test_awaited_jobs_go_on_when_the_service_is_killed_and_comes_back(behind: Behind) -> None:
-    async def made() -> Any:
-        async with AsyncClient(behind.url) as client:
-            record = await client.put_map("slow", {**SPEC, "s": 4}, wait=False)
-            job = client.job(str(record.job))
-            waiting = asyncio.create_task(job.wait())
-            while (await job.record()).state == "queued":
-                await asyncio.sleep(0.05)
-            await asyncio.to_thread(behind.kill)
-            features = asyncio.create_task(client.catalog())
-            await asyncio.sleep(0.5)
-            await asyncio.to_thread(behind.come_back)
-            await features
-            return await waiting
-
-    assert asyncio.run(made()).status == "ready"
-
-
-@pytest.mark.nightly
-def test_a_busy_service_is_asked_again_after_as_long_as_it_says(tmp_path: Path) -> None:
-    """Two at a time are let in, and twelve threads come."""
-    rows = np.random.default_rng(1).normal(size=(20_000, 3)).astype(np.float32)
-    spec = {**SPEC, "sampler": {"kind": "sobol"}, "s": 256}
-    with service(tmp_path / "data", "--max-requests", "2", "--threads", "1") as running:
-        with Client(running.url) as client, ThreadPoolExecutor(12) as threads:
-            client.put_map("m", spec)
-            wanted = client.transform("m", rows)
-            sent = Sent(client)
-            found = list(threads.map(lambda _: client.transform("m", rows), range(12)))
-            assert all(np.array_equal(one, wanted) for one in found)
-            assert sent.pauses, "nobody was refused"
-            assert min(sent.pauses) >= 1, "Retry-After says a second"
-            client.patience = 0
-            with pytest.raises(Overloaded) as refused:
-                list(threads.map(lambda _: client.transform("m", rows), range(12)))
-        assert (refused.value.status, refused.value.limit, refused.value.retry_after) == (503, "max_requests", 1)
-
-
-class Sent:
-    """How long each thread waited after each refusal."""
-
-    def __init__(self, client: Client) -> None:
-        self.refused: dict[int, float] = {}
-        self.pauses: list[float] = []
-        client._http.event_hooks = {"request": [self._asks], "response": [self._answers]}
-
-    def _asks(self, _: httpx.Request) -> None:
-        if (then := self.refused.pop(get_ident(), None)) is not None:
-            self.pauses.append(time.monotonic() - then)
-
-    def _answers(self, response: httpx.Response) -> None:
-        if response.status_code == 503:
-            self.refused[get_ident()] = time.monotonic()

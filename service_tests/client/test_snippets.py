@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from bochner_client.operations import Operations
 from service_tests.cases import with_nightly
 from service_tests.running import Running
 from service_tests.test_transcripts import same_line
@@ -44,10 +43,3 @@ def test_a_page_does_what_it_says(
             assert same_line(told, wanted), f"{source}\nprinted {told}"
     for name in known.keys() & {"client"}:
         known[name].close()
-
-
-def test_the_page_names_every_call() -> None:
-    table = HOW_TO.read_text().split("## Every call")[1]
-    named = set(re.findall(r"`([a-z_]+)`", table))
-    calls = {name for name in vars(Operations) if not name.startswith("_")}
-    assert named == calls | {"job"}

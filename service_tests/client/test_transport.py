@@ -1,6 +1,5 @@
 """What comes from proxies and from strangers, over real connections, and HTTPS."""
 
-import ssl
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from bochner_client import Client, InvalidAnswer, InvalidInput, ServiceAway, Unavailable
-from service_tests.running import service
-from service_tests.test_tls import certified
+from bochner_client import Client, InvalidAnswer, ServiceAway, Unavailable
 
 
 @pytest.fixture
@@ -86,25 +83,3 @@ def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Any) -> None:
         with pytest.raises(ServiceAway) as away:
             client.catalog()
     assert not away.value.unsent
-
-
-def test_whether_it_lives_is_asked_once(proxy: Any) -> None:
-    url, answers, asked = proxy
-    answers += [(503, {}, b""), (200, {}, b'{"status": "live"}')]
-    with Client(url) as client:
-        with pytest.raises(Unavailable):
-            client.live()
-        assert client.live() == {"status": "live"}
-    assert len(asked) == 2
-
-
-@pytest.mark.nightly
-def test_certificates_are_checked(tmp_path: Any) -> None:
-    files = certified(tmp_path, "127.0.0.1")
-    with service(tmp_path / "data", *files.options, scheme="https") as running:
-        with Client(running.url, verify=ssl.create_default_context(cafile=files.authority)) as trusting:
-            assert trusting.live() == {"status": "live"}
-            with pytest.raises(InvalidInput):
-                trusting.put_map("m", {})
-        with Client(running.url) as strict, pytest.raises(InvalidAnswer, match="not trusted"):
-            strict.info()

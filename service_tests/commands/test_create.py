@@ -1,27 +1,19 @@
 """The commands that talk to a service, and the worker, as a user runs them."""
 
-import fcntl
 import json
 import os
-import signal
-import struct
 import subprocess
 import sys
-import termios
-import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-import redis
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
-from service_tests.checks import put
 from service_tests.keyed import made, secret_of
 from service_tests.running import Running
-from service_tests.servers import until
 
 SPEC = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "s": 4}
 
@@ -63,52 +55,10 @@ def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str,
         assert "Traceback" not in ended_.stderr
 
 
-@pytest.mark.nightly
-def test_a_progress_bar_is_drawn_at_a_terminal(jobs_service: Running, name: str) -> None:
-    with jobs_service.client() as http:
-        link = put(http, name, SPEC).json()["job"]
-    near, far = os.openpty()
-    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    drawn = bytearray()
-
-    def read() -> None:
-        while True:
-            try:
-                drawn.extend(os.read(near, 4096))
-            except OSError:
-                return
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    command = [sys.executable, "-m", "app", "wait", link, "--url", jobs_service.url]
-    waiting = subprocess.Popen(command, stderr=far, stdout=subprocess.DEVNULL)
-    os.close(far)
-    assert waiting.wait(60) == 0
-    reader.join(10)
-    os.close(near)
-    assert b"100%" in drawn
-    assert b"succeeded" in drawn
-
-
 def test_a_worker_needs_a_store(tmp_path: Path) -> None:
     alone = run("worker", "--data-dir", str(tmp_path))
     assert alone.returncode == 1
     assert "No service runs on" in alone.stderr
-
-
-@pytest.mark.nightly
-def test_a_worker_of_a_data_directory_ends_when_told(jobs_service: Running) -> None:
-    command = [sys.executable, "-m", "app", "worker", "--data-dir", str(jobs_service.data_dir)]
-    worker = subprocess.Popen(command)
-    with redis.Redis.from_url(jobs_service.socket) as client:
-        until(lambda: reading(client) == 2)  # the service has one of its own
-    worker.send_signal(signal.SIGTERM)
-    assert worker.wait(60) == 0
-
-
-def reading(client: redis.Redis) -> int:
-    """How many workers wait for a job."""
-    return sum(one["cmd"] == "xreadgroup" for one in client.client_list())
 
 
 def test_the_command_line_sends_a_key(jobs_service: Running, name: str, tmp_path: Path) -> None:

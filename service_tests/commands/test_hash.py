@@ -53,27 +53,6 @@ def test_codes_are_those_of_the_service(running: Running, http: httpx.Client, na
 
 
 @pytest.mark.nightly
-def test_signed_codes_are_those_of_the_service(running: Running, http: httpx.Client, name: str, tmp_path: Path) -> None:
-    pytest.importorskip("bochner.bulk")
-    put(http, name, SIGNED)
-    x = rows(600)
-    np.save(tmp_path / "x.npy", x)
-    for number, options in enumerate(((), ("--encoding", "fingerprint", "--bits", "32", "--rows-per-band", "5"))):
-        target = tmp_path / f"{number}.npy"
-        done = ran(running, name, tmp_path / "x.npy", target, *options, call="hash")
-        assert done.stdout.startswith("600 rows of 1 file are in 1 file"), done.stderr
-        asked = "&".join(
-            f"{key[2:].replace('-', '_')}={value}" for key, value in zip(options[::2], options[1::2], strict=True)
-        )
-        wanted = np.load(io.BytesIO(post_npy(http, f"{name}/codes?{asked}", x).content))
-        found = np.load(target)
-        assert found.dtype == wanted.dtype
-        np.testing.assert_array_equal(found, wanted)
-    refused = ran(running, name, tmp_path / "x.npy", tmp_path / "no.npy", "--rows-per-band", "5", call="hash")
-    assert "--rows-per-band: rows_per_band is for encoding fingerprint" in refused.stderr
-
-
-@pytest.mark.nightly
 def test_options_without_a_meaning_are_refused_before_anything_is_read(
     running: Running, http: httpx.Client, name: str, tmp_path: Path
 ) -> None:

@@ -2,18 +2,14 @@
 
 import signal
 import subprocess
-import sys
 import time
 from itertools import pairwise
 from pathlib import Path
 
-import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import put
-from service_tests.commands.runs import SPEC, big, command, ran, rows, table
-from service_tests.memory import KiB
+from service_tests.commands.runs import big, command, ran, rows
 from service_tests.running import Running
 from service_tests.store.small_disk import small_disk
 
@@ -68,33 +64,3 @@ def test_on_a_full_disk_a_run_ends_and_goes_on_when_there_is_room(
         assert 3 <= len([*disk.rglob("x-*.npy")]) <= 6
         subprocess.run(["mount", "-o", "remount,size=40m", str(disk)], check=True)
         assert "100,000 rows of 1 file are in 10 files" in ran(running, map_name, *options).stdout
-
-
-@pytest.mark.nightly
-def test_a_row_group_of_any_size_takes_the_same_memory(
-    running: Running, http: httpx.Client, name: str, tmp_path: Path
-) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    pytest.importorskip("bochner.bulk")
-    d, peaks = 200, []
-    assert put(http, name, {**SPEC, "input_dim": d, "s": 8, "sampler": {"kind": "monte_carlo"}}).status_code == 201
-    x = np.random.default_rng(3).standard_normal((400_000, d), dtype=np.float32)
-    for n in (40_000, 400_000):  # of 32 and 320 MB
-        parquet.write_table(table(x[:n]), tmp_path / f"{n}.parquet", row_group_size=n, use_dictionary=False)
-        code = (
-            "import re, sys, threading, time, pathlib\n"
-            "seen = [0]\n"
-            "def look():\n"
-            "    while True:\n"
-            "        told = pathlib.Path('/proc/self/status').read_text()\n"
-            "        seen.append(max(seen.pop(), int(re.search(r'RssAnon:\\s+(\\d+)', told)[1]))); time.sleep(.002)\n"
-            "threading.Thread(target=look, daemon=True).start()\n"
-            "from app.__main__ import main; main(); print(seen[0])"
-        )
-        arguments = command(running, name, tmp_path / f"{n}.parquet", tmp_path / f"out{n}", "--dtype", "float16")
-        told = subprocess.run([sys.executable, "-c", code, *arguments[3:]], capture_output=True, text=True, check=True)
-        assert f"{n:,} rows" in told.stdout
-        peaks.append(int(told.stdout.split()[-1]) * KiB)
-        (tmp_path / f"{n}.parquet").unlink()
-    assert peaks[1] < 1.3 * peaks[0], peaks
-    assert peaks[1] < 512 << 20

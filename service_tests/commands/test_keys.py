@@ -8,7 +8,7 @@ from service_tests.cases import with_nightly
 from service_tests.commands.test_create import run
 from service_tests.keyed import bearer, secret_of
 from service_tests.running import service
-from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.servers import until
 
 
 def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":
@@ -38,17 +38,6 @@ def test_the_first_key_is_made_before_the_first_start_and_others_while_the_servi
             assert keys(data, "revoke", records[1]["id"]).returncode == 0
             until(lambda: client.get("/v1/maps").status_code == 401)
             assert client.get("/v1/maps").json()["type"] == "/problems/unauthorized"
-
-
-@pytest.mark.nightly
-def test_keys_are_made_in_a_store_elsewhere(tmp_path: Path) -> None:
-    with valkey(tmp_path, *EVERY_WRITE) as url:
-        made = run("keys", "create", "ops", "--role", "admin", "--redis-url", url)
-        assert made.stdout.startswith("bochner_")
-        ids = [json.loads(line)["id"] for line in run("keys", "list", "--redis-url", url).stdout.splitlines()]
-        ended = run("keys", "revoke", "0" * 16, *ids, "--redis-url", url)
-        assert (ended.returncode, ended.stderr) == (1, f"no key has the id {'0' * 16}\n")
-        assert run("keys", "list", "--redis-url", url).stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -77,28 +77,6 @@ def test_arrays_and_csv_are_read_and_written(
 
 
 @pytest.mark.nightly
-def test_files_without_rows_make_files_without_rows(tmp_path: Path) -> None:
-    bulk = pytest.importorskip("bochner.bulk")
-    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    (tmp_path / "in").mkdir()
-    names = [f"x{j}" for j in range(D)]
-    np.save(tmp_path / "in" / "a.npy", rows(0))
-    np.save(tmp_path / "in" / ".hidden.npy", rows(3))
-    np.save(tmp_path / "in" / "_hidden.npy", rows(3))
-    with parquet.ParquetWriter(tmp_path / "in" / "b.parquet", pa.schema([(name, pa.float32()) for name in names])):
-        pass  # without a row group
-    parquet.write_table(table(rows(0)), tmp_path / "in" / "c.parquet")
-    (tmp_path / "in" / "d.csv").write_text(",".join(names))
-    (tmp_path / "in" / "e.csv").write_text("\ufeff" + ",".join(names) + "\r\n" + "\r\n")
-    source, wanted = str(tmp_path / "in"), bulk.Columns(D)
-    for kind in ("parquet", "csv", "npy"):
-        out = tmp_path / kind
-        report = bulk.run(source, str(out), computing(bulk), wanted, {}, file_format=kind)
-        assert (report.rows, report.written, report.complaints) == (0, 5, ())
-        assert len([one for one in out.iterdir() if one.name.endswith(kind)]) == 5
-
-
-@pytest.mark.nightly
 def test_columns_are_chosen_by_name_and_numbers_of_all_types_make_rows(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")

@@ -148,37 +148,6 @@ def test_sparse_vectors_of_postgres_count_agreements(coded: Coded, database: tup
     assert same[0] == 1000
 
 
-def test_postgres_has_the_limits_that_the_page_names(database: tuple[dict[str, Any], Any]) -> None:
-    page, connection = database
-    refused = page["psycopg"].Error
-    index = "CREATE INDEX ON limits USING hnsw (codes {}_ops)"
-    for bits, taken in ((64_000, True), (64_001, False)):
-        connection.execute(f"CREATE TABLE limits (codes bit({bits}))")
-        if taken:
-            connection.execute(index.format("bit_hamming"))
-        else:
-            with pytest.raises(refused, match="64000 dimensions"):
-                connection.execute(index.format("bit_hamming"))
-        connection.execute("DROP TABLE limits")
-    connection.execute("CREATE TABLE limits (codes sparsevec(1000000000))")
-    connection.execute(index.format("sparsevec_ip"))
-    vectors = [page["SparseVector"](dict.fromkeys(range(count), 1.0), 1_000_000_000) for count in (1000, 1001)]
-    connection.execute("INSERT INTO limits VALUES (%s)", (vectors[0],))
-    with pytest.raises(refused, match="1000 non-zero elements"):
-        connection.execute("INSERT INTO limits VALUES (%s)", (vectors[1],))
-
-
-def test_a_search_of_postgres_is_as_wide_as_it_is_told(coded: Coded, database: tuple[dict[str, Any], Any]) -> None:
-    page, connection = database
-    page["fill_bits"](connection, coded.packed, S)
-    (bits,) = page["bit_strings"](coded.packed[:1], S)
-    connection.execute("SET enable_seqscan = off")
-    connection.execute("RESET hnsw.ef_search")
-    assert len(page["nearest_bits"](connection, bits, 100)) == 40
-    connection.execute("SET hnsw.iterative_scan = strict_order")
-    assert len(page["nearest_bits"](connection, bits, 100)) == 100
-
-
 @pytest.mark.nightly
 def test_milvus_counts_agreements_and_its_kernels_are_unbiased(coded: Coded, tmp_path: Path) -> None:
     needs("milvus_lite", "pymilvus")

@@ -51,8 +51,3 @@ def test_a_page_does_what_it_says(page: str, running: Running) -> None:
         for line, wanted_line in zip(lines, wanted_lines, strict=True):
             # What is cut off is no JSON any more.
             assert line == wanted_line or same_line(line, wanted_line), f"{source}\nprinted {line}"
-
-
-def test_every_page_of_an_engine_is_run() -> None:
-    assert PAGES.keys() == {page.name for page in (DOCS / "engines").glob("*.md")} - {"index.md"}
-    assert all(blocks(f"engines/{page}") for page in PAGES)

@@ -1,12 +1,10 @@
 """A client that openapi-python-client makes of the document calls every operation, with typed bodies and answers."""
 
-import compileall
 import importlib
 import importlib.util
 import io
 import json
 import keyword
-import pkgutil
 import re
 import subprocess
 import sys
@@ -44,30 +42,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ModuleType,
     sys.path.insert(0, str(folder))
     yield importlib.import_module(PACKAGE), said.stdout + said.stderr
     sys.path.remove(str(folder))
-
-
-def test_the_generator_understands_all_but_second_binary_formats(made: tuple[ModuleType, str]) -> None:
-    _, said = made
-    complaints = re.findall(r"^(?!WARNING).*(?:Unsupported|Unable|Invalid|Cannot|removal).*$", said, re.MULTILINE)
-    # One type of bytes can stand for one media type only: the configuration says which.
-    assert {complaint.rsplit(maxsplit=1)[1] for complaint in complaints} == {
-        "application/vnd.apache.arrow.stream",
-        "application/vnd.apache.parquet",
-        "application/x-npz",
-    }
-    assert all(complaint.startswith("Unsupported content type") for complaint in complaints)
-
-
-def test_every_module_compiles_and_is_imported_and_no_type_is_named_by_a_number(made: tuple[ModuleType, str]) -> None:
-    package, _ = made
-    (folder,) = package.__path__
-    assert compileall.compile_dir(folder, quiet=2)
-    modules = [one.name for one in pkgutil.walk_packages(package.__path__, f"{PACKAGE}.")]
-    for module in modules:
-        importlib.import_module(module)
-    names = {module.rpartition(".")[2] for module in modules}
-    assert OPERATIONS.keys() <= names
-    assert not [name for name in names if re.search(r"_type_\d", name)]
 
 
 def test_every_operation_is_called_and_its_answer_is_read(made: tuple[ModuleType, str], target: Target) -> None:

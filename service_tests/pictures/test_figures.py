@@ -1,7 +1,5 @@
 """Drawings as SVG and PNG: hostile words, sizes, the same bytes again; errors without a logarithm."""
 
-import io
-import struct
 from xml.etree import ElementTree
 
 import numpy as np
@@ -9,7 +7,6 @@ import pytest
 
 from app.core.diagnostics.box_discrepancy import BoxErrors
 from app.core.diagnostics.box_discrepancy import drawing as drawing_of_box
-from app.core.diagnostics.max_error import MaxErrors, drawing
 from app.core.drawing import CELLS, Beyond, Curve, Density, Drawing, Histogram, Panel
 from app.pictures.figures import png, svg
 
@@ -20,22 +17,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 def words(picture: bytes) -> list[str]:
     """The texts of an SVG document."""
     return ["".join(text.itertext()) for text in ElementTree.fromstring(picture).iter(f"{SVG}text")]
-
-
-@pytest.mark.parametrize("errors", SIZES)
-@pytest.mark.parametrize("bound", [None, 0.5])
-def test_max_errors_of_any_size_are_drawn(errors: tuple[float, ...], bound: float | None) -> None:
-    found = MaxErrors(
-        form="complex",
-        samples=10,
-        diameters=[
-            {"diameter": 2.0**i, "max": error, "rms": error / 2, "bound": bound} for i, error in enumerate(errors)
-        ],
-    )
-    document = svg(drawing(found))
-    assert (b"root mean square" in document) == any(errors)
-    assert (b"no error" in document) == (not any(errors) and bound is None)
-    assert (b">bound<" in document) == (bound is not None)
 
 
 @pytest.mark.parametrize("errors", [(0.0,), (-1e-18, 0.1), (1e-300, 1e300)])
@@ -97,21 +78,3 @@ def test_pictures_are_the_same_bytes_again_and_ask_for_nothing_from_elsewhere() 
     root = ElementTree.fromstring(svg(drawn))
     links = [value for one in root.iter() for name, value in one.attrib.items() if name.endswith("href")]
     assert all(link.startswith("#") for link in links)
-
-
-def test_a_png_is_on_white_with_dark_text_and_of_the_size_of_the_drawing() -> None:
-    picture = png(Drawing([[Panel([Curve([0, 1], [1, 0], "c")], "a", "b")]], row_height=4.0))
-    width, height = struct.unpack(">II", picture[16:24])
-    assert (width, height) == (6 * 144, 4 * 144)
-    from matplotlib.image import imread
-
-    pixels = imread(io.BytesIO(picture))[:, :, :3]
-    assert (pixels[0, 0] == 1).all()
-    assert (pixels == 1).all(axis=2).mean() > 0.8
-    assert pixels.min() < 0.05
-
-
-def test_rows_may_have_fewer_panels_than_others() -> None:
-    one = Panel([Curve([0, 1], [1, 0], "c")], "the first", "b")
-    picture = svg(Drawing([[one, one], [one]]))
-    assert words(picture).count("the first") == 3

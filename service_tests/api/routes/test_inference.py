@@ -3,12 +3,10 @@
 # ruff: noqa: E501 - a request is a line
 
 import json
-import struct
 from typing import Any
 
 import httpx
 import numpy as np
-import pytest
 
 from service_tests.cases import each
 from service_tests.checks import JSON, PROBLEM, array, post_npy
@@ -117,35 +115,24 @@ def test_codes_and_complex_features_are_those_of_their_calls(http: httpx.Client,
     found = outputs(infer(http, standing["gmm"], {"inputs": [tensor()]}))
     np.testing.assert_array_equal(found["codes"], array(post_npy(http, f"{standing['gmm']}/codes", ROWS)))
     expected = array(post_npy(http, f"{standing['complex']}/transform", ROWS))
-    for flags in ((True, True), (True, False), (False, True), (False, False)):
-        wanted = [
-            {"name": one, "parameters": {"binary_data": is_binary}}
-            for one, is_binary in zip(("imag", "real"), flags, strict=True)
-        ]
-        answer = infer(http, standing["complex"], {"inputs": [tensor()], "outputs": wanted})
-        found = outputs(answer)
-        assert [*found] == ["imag", "real"]
-        np.testing.assert_array_equal(found["real"] + 1j * found["imag"], expected)
-    assert [*outputs(infer(http, standing["complex"], {"inputs": [tensor()], "outputs": [{"name": "real"}]}))] == [
-        "real"
-    ]
+    wanted = [{"name": "imag", "parameters": {"binary_data": True}}, {"name": "real"}]
+    found = outputs(infer(http, standing["complex"], {"inputs": [tensor()], "outputs": wanted}))
+    assert [*found] == ["imag", "real"]
+    np.testing.assert_array_equal(found["real"] + 1j * found["imag"], expected)
 
 
-@pytest.mark.parametrize("binary", [True, False])
-@pytest.mark.parametrize("form", ["phase", "complex"])
+@each("binary", [True, False])
+@each("form", ["phase", "complex"])
 def test_signed_codes_come_where_they_are_asked_for_by_name(
     http: httpx.Client, standing: dict[str, str], form: str, binary: bool
 ) -> None:
     name = standing[form]
     codes, features = (array(post_npy(http, f"{name}/{call}", ROWS)) for call in ("codes", "transform"))
     one = {"name": "codes", "parameters": {"binary_data": binary}}
-    found = outputs(infer(http, name, {"inputs": [tensor()], "outputs": [one]}))
-    assert [*found] == ["codes"]
-    assert found["codes"].dtype == np.uint8
-    np.testing.assert_array_equal(found["codes"], codes)
     real = "real" if form == "complex" else "features"
     both = outputs(infer(http, name, {"inputs": [tensor()], "outputs": [{"name": real}, one]}))
     assert [*both] == [real, "codes"]
+    assert both["codes"].dtype == np.uint8
     np.testing.assert_array_equal(both["codes"], codes)
     np.testing.assert_array_equal(both[real], features.real)
 
@@ -158,11 +145,6 @@ def test_the_id_of_a_request_is_in_its_answer(http: httpx.Client, standing: dict
     assert "id" not in infer(http, standing["phase"], {"inputs": [tensor()]}).json()
 
 
-def test_no_rows_are_a_request_too(http: httpx.Client, standing: dict[str, str]) -> None:
-    empty = {"name": "vectors", "shape": [0, 3], "datatype": "FP32", "data": []}
-    assert outputs(infer(http, standing["phase"], {"inputs": [empty]}))["features"].shape == (0, 16)
-
-
 SIZE = {"binary_data_size": 84}
 BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": SIZE}
 
@@ -171,37 +153,21 @@ BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": 
     ("request_", "binary", "said"),
     [
         (b"", None, "is not JSON"),
-        (b'{"id": "a", "id": "b", "inputs": []}', None, "the member 'id' came twice"),
-        ([], None, "a list came; an object is wanted"),
-        ({}, None, "null came; a list is wanted"),
         ({"inputs": []}, None, "inputs has 0 items; 1 is wanted"),
-        ({"inputs": [tensor(), tensor()]}, None, "inputs has 2 items; 1 is wanted"),
-        ({"inputs": [1]}, None, "the number 1 came; an object is wanted"),
         ({"inputs": [tensor(name="x")]}, None, "input 'x' came; 'vectors' is wanted"),
         ({"inputs": [tensor(datatype="BYTES")]}, None, "datatype 'BYTES' came; FP32 or FP64 is wanted"),
-        ({"inputs": [tensor(datatype="FP16")]}, None, "datatype 'FP16' came"),
-        ({"inputs": [tensor(shape=[7])]}, None, "shape [7] came; [rows, columns] is wanted"),
         ({"inputs": [tensor(shape=[7, -3])]}, None, "shape [7, -3] came"),
-        ({"inputs": [tensor(shape=[3, 7])]}, None, "data has 7 rows; shape is [3, 7]"),
         ({"inputs": [tensor(data=[1.0] * 20)]}, None, "data has 20 numbers; shape is [7, 3]"),
-        ({"inputs": [tensor(data="x")]}, None, "a string came"),
         ({"inputs": [tensor(data=[1.0] * 20 + ["x"])]}, None, "a string came; a number is wanted"),
         ({"inputs": [tensor(ROWS[:, :2])]}, None, "rows have 2 entries; this map takes 3"),
-        ({"inputs": [tensor(data=[None] * 21)]}, None, "row 0, column 0 is missing"),
         ({"inputs": [tensor(data=[1e300] * 21)]}, None, "row 0, column 0 is not finite"),
         ({"inputs": [tensor()], "outputs": [{"name": "logits"}]}, None, "there is no output 'logits'; there is features and codes"),
         ({"inputs": [tensor()], "outputs": [{"name": "features"}] * 2}, None, "an output is asked for twice"),
-        ({"inputs": [tensor()], "outputs": [{"name": "features", "parameters": {"classification": 3}}]}, None, "'classification' is not served"),
         ({"inputs": [tensor()], "parameters": {"priority": 1}}, None, "'priority' is not served"),
-        ({"inputs": [tensor()], "parameters": {"binary_data_output": 1}}, None, "the number 1 came; true or false"),
-        ({"inputs": [tensor()], "id": 7}, None, "the number 7 came; a string"),
-        ({"inputs": [tensor()], "more": 7}, None, "'more' is not served here"),
         ({"inputs": [BINARY]}, None, "no header Inference-Header-Content-Length"),
         ({"inputs": [BINARY]}, bytes(80), "binary_data_size is 84, and 80 bytes came"),
         ({"inputs": [{**BINARY, "datatype": "FP64"}]}, bytes(84), "84 bytes came for shape [7, 3], which wants 168"),
-        ({"inputs": [{**BINARY, "data": []}]}, bytes(84), "and data too"),
         ({"inputs": [tensor()]}, bytes(84), "84 bytes came after the JSON, which belong to no input"),
-        ({"inputs": [BINARY]}, struct.pack("<f", np.nan) + bytes(80), "row 0, column 0 is missing"),
     ],
 )  # fmt: skip
 def test_what_is_not_served_is_refused_in_words_that_clients_show(
@@ -213,12 +179,9 @@ def test_what_is_not_served_is_refused_in_words_that_clients_show(
 
 def test_errors_below_v2_are_problems_for_those_who_ask_for_them(http: httpx.Client, standing: dict[str, str]) -> None:
     refused(http.get("/v2/models/none"), 404, "there is no map 'none'")
-    refused(http.get("/v2/models/none/ready"), 404, "there is no map 'none'")
     refused(infer(http, "none", {"inputs": [tensor()]}), 404, "there is no map 'none'")
-    refused(http.get("/v2/models/none/config"), 404, "/v2/models/none/config")
     refused(http.get(f"/v2/models/{standing['phase']}/infer"), 405, "Method Not Allowed")
     refused(infer(http, standing["phase"], b"{", headers={"Content-Type": "text/plain"}), 415, "text/plain")
-    refused(infer(http, standing["phase"], b"{}", headers={LENGTH: "-1"}), 422, "'-1' came")
     refused(infer(http, standing["phase"], b"{}", headers={LENGTH: "900"}), 422, "said to have 900 bytes, and 2 came")
     answer = http.get("/v2/models/none", headers={"Accept": f"{PROBLEM}, */*;q=0.1"})
     assert answer.headers["content-type"] == PROBLEM
@@ -227,10 +190,8 @@ def test_errors_below_v2_are_problems_for_those_who_ask_for_them(http: httpx.Cli
 
 
 def test_maps_are_listed_as_models(http: httpx.Client, standing: dict[str, str]) -> None:
-    for body in (b"", b"{}", b'{"ready": true}'):
+    for body in (b"", b'{"ready": true}'):
         listed = http.post("/v2/repository/index", content=body).json()
         assert {"name": standing["phase"], "state": "READY", "reason": ""} in listed
         assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
-    refused(http.post("/v2/repository/index", content=b'{"ready": 1}'), 422, "/ready")
     refused(http.post("/v2/repository/index", content=b'{"all": true}'), 422, "/all")
-    refused(http.post("/v2/repository/index", content=b'{"ready": true, "ready": false}'), 422, "'ready' came twice")

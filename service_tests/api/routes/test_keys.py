@@ -9,7 +9,7 @@ import redis
 
 from app.store.keys import Role
 from service_tests.cases import each
-from service_tests.checks import RESPOND_ASYNC, assert_problem, post, put, put_dataset
+from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
 from service_tests.running import service
 from service_tests.servers import until
@@ -48,49 +48,17 @@ def test_a_key_is_shown_once_and_works_at_once(here: Keyed, admin: httpx.Client)
     assert "sha256" not in listed.text
 
 
-def test_keys_are_listed_oldest_first_with_what_they_may(admin: httpx.Client) -> None:
-    made = [admin.post("/v1/keys", json={"name": "k", "role": role}).json()["id"] for role in Role]
-    found = admin.get("/v1/keys").json()["keys"]
-    assert {one["name"] for one in found if one["id"] not in made} == {"the-read", "the-write", "the-admin"}
-    assert [one["created_at"] for one in found] == sorted(one["created_at"] for one in found)
-    assert {(one["rate"], one["burst"], one["quota"]) for one in found} == {(None, None, None)}
-
-
 def test_a_key_is_revoked_once(admin: httpx.Client) -> None:
     made = admin.post("/v1/keys", json={"name": "k", "role": "read"}).json()
     assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
     assert_problem(admin, admin.delete(f"/v1/keys/{made['id']}"), 404, "key-not-found")
 
 
-@each(
-    "key_id",
-    [
-        "0" * 16,
-        "0" * 15,
-        "0" * 17,
-        "A" * 16,
-        "%00" * 16,
-        "*",
-        "k",
-        "..",
-        "%2e%2e",
-        "%ff%fe",
-        "0" * 16 + "%0A",
-        "a" * 999,
-    ],
-)
+@each("key_id", ["0" * 16, "*", "%ff%fe", "a" * 999])
 def test_what_is_no_id_is_not_found_and_changes_nothing(admin: httpx.Client, key_id: str) -> None:
     before = admin.get("/v1/keys").json()
-    answer = admin.delete(f"/v1/keys/{key_id}")
-    assert answer.status_code == 404 or (answer.status_code == 405 and key_id in ("..", "%2e%2e"))
+    assert admin.delete(f"/v1/keys/{key_id}").status_code == 404
     assert admin.get("/v1/keys").json() == before
-
-
-def test_a_key_in_the_place_of_an_id_is_not_repeated(here: Keyed, admin: httpx.Client) -> None:
-    text = here.texts[Role.read]
-    assert (
-        secret_of(text) not in assert_problem(admin, admin.delete(f"/v1/keys/{text}"), 404, "key-not-found")["detail"]
-    )
 
 
 @each(
@@ -98,24 +66,12 @@ def test_a_key_in_the_place_of_an_id_is_not_repeated(here: Keyed, admin: httpx.C
     [
         ({"role": "owner"}, "/role"),
         ({"role": None}, "/role"),
-        ({"role": ["admin"]}, "/role"),
         ({"name": ""}, "/name"),
-        ({"name": "a b"}, "/name"),
-        ({"name": "x" * 129}, "/name"),
         ({"name": "<script>"}, "/name"),
         ({"rate": 0}, "/rate"),
-        ({"rate": -1}, "/rate"),
-        ({"rate": "fast"}, "/rate"),
-        ({"rate": 1e9}, "/rate"),
-        ({"rate": 1, "burst": 0}, "/burst"),
-        ({"rate": 1, "burst": 1.5}, "/burst"),
         ({"burst": 5}, "/burst"),
         ({"quota": -1}, "/quota"),
-        ({"quota": 0.5}, "/quota"),
-        ({"id": "0" * 16}, "/id"),
         ({"key": "mine"}, "/key"),
-        ({"created_at": "2000-01-01T00:00:00Z"}, "/created_at"),
-        ({"sha256": "0" * 64}, "/sha256"),
     ],
 )
 def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, Any], pointer: str) -> None:
@@ -124,15 +80,6 @@ def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, 
     problem = assert_problem(admin, answer, 422, "invalid-input")
     assert [one["pointer"] for one in problem["errors"]] == [pointer]
     assert admin.get("/v1/keys").json() == before
-
-
-TWICE = b'{"name": "k", "role": "read", "role": "admin"}'
-
-
-@each("body", [b"", b"[]", b"null", b"{", b'{"name": "k"}', b'{"role": "read"}', b"\xff", TWICE])
-def test_what_is_no_key_is_refused(admin: httpx.Client, body: bytes) -> None:
-    answer = admin.post("/v1/keys", content=body, headers={"Content-Type": "application/json"})
-    assert_problem(admin, answer, 422, "invalid-input")
 
 
 def test_a_form_of_another_page_makes_no_key(admin: httpx.Client) -> None:
@@ -168,24 +115,15 @@ def test_a_key_keeps_no_more_than_its_quota(here: Keyed, admin: httpx.Client, ga
         assert put_dataset(client, "points", np.ones((40, 3))).status_code == 201
         full = kept()
         assert 192 + 960 <= full <= 2000
-        body = {"vectors": [[1.0, 2.0, 3.0]] * 40, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
-        for refused in (
-            put(client, "large", {**gaussian, "s": 64}),
-            put_dataset(client, "more", np.ones((40, 3))),
-            client.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC),
-        ):
+        for refused in (put(client, "large", {**gaussian, "s": 64}), put_dataset(client, "more", np.ones((40, 3)))):
             problem = assert_problem(admin, refused, 507, "quota")
             assert (problem["limit"], problem["value"]) == ("key_bytes", 2000)
-            assert "setting" not in problem
         assert kept() == full
         assert put(other, "large", {**gaussian, "s": 64}).status_code == 201  # it is the key that is full
-        assert put(client, "large", {**gaussian, "s": 64}).status_code == 200  # and another's is there
         assert other.delete("/v1/datasets/points").status_code == 204
         assert kept() < 1000
-        assert put_dataset(client, "more", np.ones((40, 3))).status_code == 201
         for name in ("small", "large"):
             assert client.delete(f"/v1/maps/{name}").status_code == 204
-        assert client.delete("/v1/datasets/more").status_code == 204
         assert kept() == 0
 
 

@@ -1,8 +1,5 @@
 """The text that Prometheus reads: as it was declared, whole, and in both of its forms."""
 
-import re
-import shutil
-import subprocess
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -13,8 +10,7 @@ import redis
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_prometheus
 
-from app.metrics.declared import ASKED, COUNTED, LABELS
-from service_tests.cases import each
+from app.metrics.declared import ASKED, COUNTED
 from service_tests.checks import post
 from service_tests.metered import samples, told, total, value
 from service_tests.running import service
@@ -39,21 +35,6 @@ def test_all_that_is_told_was_declared_so(text: str) -> None:
             assert set(sample.labels) - {"le"} == set(of.labels), sample
 
 
-def test_what_has_no_labels_is_told_from_the_beginning(text: str) -> None:
-    there = {family.name for family in of_prometheus(text)}
-    assert {one.name for one in DECLARED.values() if not one.labels} <= there
-
-
-@each("name", DECLARED)
-def test_names_and_labels_are_as_prometheus_wants_them(name: str) -> None:
-    of = DECLARED[name]
-    assert re.fullmatch(r"bochner_[a-z_]+", name)
-    assert not name.endswith(("_total", "_count", "_sum", "_bucket"))
-    assert of.told.endswith(".")
-    assert (of.kind == "histogram") == bool(of.buckets) or name.startswith("bochner_job_")
-    assert set(of.labels) <= set(LABELS)
-
-
 def test_openmetrics_is_spoken_where_it_is_asked_for(http: httpx.Client) -> None:
     answer = http.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"})
     assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
@@ -62,24 +43,15 @@ def test_openmetrics_is_spoken_where_it_is_asked_for(http: httpx.Client) -> None
     assert {"bochner_requests", "bochner_store_up", "bochner_request_seconds"} <= found
 
 
-def of_the_store(http: httpx.Client) -> tuple[float, float]:
-    """Bytes and names in it; jobs of other tests may change them at any moment."""
-    found = samples(http)
-    return value(found, "bochner_store_bytes"), value(found, "bochner_store_names")
-
-
 def test_the_service_its_processes_and_its_store_are_told(http: httpx.Client) -> None:
     found = samples(http)
     ((_, labels),) = [key for key in found if key[0] == "bochner_info"]
     assert {"version": version("bochner"), "numpy": version("numpy")}.items() <= dict(labels).items()
     for role in ("server", "worker"):
         assert value(found, "bochner_processes", role=role) == 1
-        assert value(found, "bochner_process_starts_total", role=role) == 1
         assert value(found, "bochner_process_cpu_seconds_total", role=role) > 0.1
         assert 50e6 < value(found, "bochner_process_resident_bytes", role=role) < 2e9
-        assert value(found, "bochner_process_open_files", role=role) > 3
     assert value(found, "bochner_store_up") == 1
-    until(lambda: of_the_store(http) == tuple(http.get("/v1/info").json()["usage"][one] for one in ("bytes", "names")))
     assert value(found, "bochner_store_limit_names") == 100_000
     assert value(found, "bochner_store_memory_bytes") > 1e5
 
@@ -95,12 +67,3 @@ def test_a_service_whose_store_is_away_still_tells_what_it_has_counted(tmp_path:
         assert not any(name.startswith(("bochner_jobs", "bochner_store_bytes")) for name, _ in found)
         assert total(found, "bochner_requests_total") >= 1
         until(lambda: total(samples(http), "bochner_store_seconds_count", outcome="error") >= 1)
-
-
-@pytest.mark.nightly
-def test_promtool_has_nothing_to_say(text: str) -> None:
-    promtool = shutil.which("promtool")
-    if promtool is None:
-        pytest.skip("promtool is not installed (Debian: prometheus)")
-    checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
-    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")

@@ -7,7 +7,7 @@ from app.api.problem_kinds import KINDS
 from app.core.kernels import Kernel
 from app.core.spec import Form, Sampler
 from service_tests.cases import each
-from service_tests.checks import JSON, assert_problem
+from service_tests.checks import assert_problem
 
 
 def test_the_process_is_live_and_ready(http: httpx.Client) -> None:
@@ -58,11 +58,6 @@ def test_the_catalog_names_every_registered_kind(http: httpx.Client) -> None:
     assert set(catalog["kernels"]) == kinds(Kernel) >= {"gaussian", "laplacian", "cauchy", "gmm"}
     assert set(catalog["samplers"]) == kinds(Sampler) >= {"monte_carlo", "halton", "sobol", "moment_matching", "gcws"}
     assert set(catalog["forms"]) == set(Form)
-    for family in ("kernels", "samplers"):
-        for kind, schema in catalog[family].items():
-            assert schema["properties"]["kind"]["const"] == kind
-            assert schema["additionalProperties"] is False
-            assert schema["description"]
 
 
 @each("slug", KINDS)
@@ -71,15 +66,9 @@ def test_every_problem_has_a_page(http: httpx.Client, slug: str) -> None:
     assert page.status_code == 200
     assert page.headers["content-type"].startswith("text/html")
     assert KINDS[slug].title in page.text
-    assert str(KINDS[slug].status) in page.text
 
 
 def test_a_page_that_is_not_there_names_those_that_are_and_shows_no_markup(http: httpx.Client) -> None:
     answer = http.get("/problems/<script>")
     detail = assert_problem(http, answer, 404, "not-found")["detail"]
     assert all(slug in detail for slug in KINDS)
-
-
-def test_the_documentation_is_served(http: httpx.Client) -> None:
-    assert http.get("/openapi.json").headers["content-type"] == JSON
-    assert http.get("/docs").status_code == 200

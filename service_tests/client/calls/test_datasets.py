@@ -6,9 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from arro3.io import read_ipc_stream, write_parquet
-from scipy import sparse
 
-from bochner_client import DatasetExists, DatasetNotFound, NotModified, PreconditionFailed
+from bochner_client import DatasetExists, DatasetNotFound
 from service_tests.checks import arrow
 from service_tests.client.conftest import Asked
 
@@ -29,17 +28,6 @@ def test_a_dataset_is_kept_looked_at_and_deleted(ask: Asked, name: str) -> None:
         ask.get_dataset(name)
 
 
-def test_a_dataset_is_changed_only_as_it_is_meant(ask: Asked, name: str) -> None:
-    digest = ask.put_dataset(name, ROWS, only_new=True).digest
-    with pytest.raises(PreconditionFailed):
-        ask.put_dataset(name, ROWS, only_new=True)
-    with pytest.raises(NotModified):
-        ask.get_dataset(name, if_none_match=digest)
-    with pytest.raises(PreconditionFailed):
-        ask.delete_dataset(name, if_match="sha256:0")
-    ask.delete_dataset(name, if_match=ask.put_dataset(name, ROWS, if_match=digest).digest)
-
-
 def test_a_file_is_kept_as_it_is(ask: Asked, name: str, tmp_path: Path) -> None:
     digest = ask.put_dataset(name, ROWS).digest
     np.save(tmp_path / "rows.npy", ROWS)
@@ -58,11 +46,6 @@ def test_a_file_is_kept_as_it_is(ask: Asked, name: str, tmp_path: Path) -> None:
         ask.put_dataset(name, tmp_path / "rows.csv")
     with pytest.raises(FileNotFoundError):
         ask.put_dataset(name, tmp_path / "none.npy")
-
-
-def test_sparse_rows_stay_sparse(ask: Asked, name: str) -> None:
-    made = ask.put_dataset(name, sparse.csr_array(np.eye(4, 9)))
-    assert (made.shape, made.sparse) == ((4, 9), True)
 
 
 def test_datasets_are_listed(ask: Asked, name: str) -> None:

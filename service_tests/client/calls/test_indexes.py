@@ -43,17 +43,3 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     with pytest.raises(IndexNotFound):
         ask.get_index(name)
     ask.delete_map(name)
-
-
-def test_a_target_chooses_the_bands(ask: Asked, name: str) -> None:
-    rows = np.random.default_rng(3).normal(size=(300, 3))
-    ask.put_map(name, {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64})
-    ask.put_dataset(name, rows)
-    target = {"recall": 0.8, "k": 3, "dataset": name}
-    made = ask.put_index(name, name, target=target, keep="vectors", timeout=60)
-    assert made.banding in ("bands", "scan")
-    assert ask.put_index(name, name, target=target, keep="vectors") == made
-    with pytest.raises(IndexExists):
-        ask.put_index(name, name, target={**target, "k": 4}, keep="vectors")
-    with pytest.raises(InvalidInput, match="target chooses"):
-        ask.put_index(f"{name}-2", name, target=target, bands=2, rows_per_band=2)

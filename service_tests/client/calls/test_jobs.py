@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from bochner_client import DatasetRows, JobFailed, JobHasEnded, JobHasNoResult, JobNotFound, MapRecord
+from bochner_client import DatasetRows, JobFailed, JobHasEnded, JobHasNoResult, MapRecord
 from service_tests.client.conftest import Asked
 
 PATIENT = {"kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "monte_carlo"}, "input_dim": 3}
@@ -39,13 +39,6 @@ def test_a_job_that_fails_says_why(jobs_ask: Asked, name: str) -> None:
     assert (failed.value.record.state, failed.value.record.subject) == ("failed", {"map": name})
 
 
-@pytest.mark.nightly
-def test_a_wait_ends_in_time_and_the_job_goes_on(jobs_ask: Asked, name: str) -> None:
-    with pytest.raises(TimeoutError, match="goes on"):
-        jobs_ask.put_map(name, {**PATIENT, "s": 4}, timeout=0.3)
-    assert jobs_ask.put_map(name, {**PATIENT, "s": 4}).status == "ready"
-
-
 def test_a_job_is_cancelled_and_only_once(jobs_ask: Asked, name: str) -> None:
     job = jobs_ask.job(jobs_ask.put_map(name, {**PATIENT, "s": 4}, wait=False).job)
     job.cancel()
@@ -63,9 +56,3 @@ def test_events_go_on_after_the_one_that_is_named(ask: Asked, standing: dict[str
     assert job.events(after=events[-2].event_id) == events[-1:]
     assert job.events(after=events[-1].event_id) == []
     assert ask.watch_job(job.id) == events
-
-
-def test_a_job_that_is_not_there_is_told(ask: Asked) -> None:
-    for call in (ask.get_job, ask.wait_for_job, ask.watch_job, ask.cancel_job, ask.get_job_result):
-        with pytest.raises(JobNotFound):
-            call("0" * 24)

@@ -1,11 +1,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from app.store.keys import Role
-from bochner_client import Client, Forbidden, InvalidInput, KeyNotFound, Overloaded, Unauthorized
+from bochner_client import Client, Forbidden, InvalidInput, KeyNotFound, Unauthorized
 from service_tests.keyed import Keyed, keyed
 from service_tests.running import service
 
@@ -44,16 +43,3 @@ def test_who_lacks_a_key_or_a_role_is_told(here: Keyed, gaussian: dict[str, Any]
         reader.put_map("m", gaussian)
     with of(here, None) as nobody:
         assert nobody.ready()["status"] == "ready"
-
-
-@pytest.mark.nightly
-def test_a_rate_is_kept_to_by_waiting(here: Keyed, gaussian: dict[str, Any]) -> None:
-    with of(here, here.texts[Role.write]) as writer:
-        writer.put_map("rated", gaussian)
-    slow = here.make(Role.read, rate=4, burst=1).key
-    with of(here, slow) as patient:
-        assert all(patient.transform("rated", np.ones((1, 3))).shape == (1, 32) for _ in range(4))
-    with of(here, slow, patience=0) as impatient, pytest.raises(Overloaded) as refused:
-        [impatient.get_map("rated") for _ in range(4)]
-    assert (refused.value.status, refused.value.limit) == (429, "key_rate")
-    assert refused.value.retry_after

@@ -10,7 +10,6 @@ from bochner_client import (
     InvalidInput,
     MapExists,
     MapNotFound,
-    NotFound,
     NotModified,
     PreconditionFailed,
 )
@@ -37,11 +36,6 @@ def test_a_map_is_created_looked_at_and_deleted(
         ask.delete_map(name)
 
 
-def test_a_spec_may_be_bytes_of_a_file(ask: Asked, name: str) -> None:
-    ask.put_map(name, b'{"input_dim": 2, "s": 4, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}')
-    assert ask.get_map(name).parameter_stream is not None
-
-
 def test_another_spec_under_a_name_is_refused_and_so_is_nonsense(
     ask: Asked, name: str, gaussian: dict[str, Any]
 ) -> None:
@@ -51,20 +45,6 @@ def test_another_spec_under_a_name_is_refused_and_so_is_nonsense(
     with pytest.raises(InvalidInput) as refused:
         ask.put_map(name, {**gaussian, "kernel": {"kind": "matern", "un": 1}})
     assert {one["pointer"] for one in refused.value.errors} >= {"/kernel/un"}
-
-
-def test_a_spec_may_have_arrays(ask: Asked, name: str) -> None:
-    frequencies = np.random.default_rng(3).normal(size=(5, 2))
-    sampler = {"kind": "uploaded", "frequencies": frequencies, "weights": np.full(5, 0.2)}
-    ask.put_map(name, {"input_dim": 2, "s": 5, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": sampler})
-    assert np.array_equal(ask.get_array(name, "frequencies", dtype=np.float64), frequencies.astype(np.float32))
-
-
-def test_a_map_may_live_for_a_time(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
-    made = ask.put_map(name, gaussian, ttl=600)
-    assert made.ttl == 600
-    assert made.expires_at - made.created_at == timedelta(minutes=10)
-    assert ask.put_map(name, gaussian).expires_at is None
 
 
 def test_a_map_is_changed_only_as_it_is_meant(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
@@ -98,12 +78,6 @@ def test_lists_are_walked_page_by_page(ask: Asked, name: str, gaussian: dict[str
     assert [one.name for one in ask.iter_maps(f"{name}-of")] == names
 
 
-def test_more_maps_than_a_page_has_are_walked_too(ask_for_much: Asked, name: str, gaussian: dict[str, Any]) -> None:
-    for i in range(102):
-        ask_for_much.put_map(f"{name}-{i:03}", {**gaussian, "s": 2})
-    assert len(ask_for_much.iter_maps(f"{name}-")) == 102
-
-
 def test_frozen_arrays_come_as_they_are_or_as_asked(ask: Asked, standing: dict[str, str]) -> None:
     offsets = ask.get_array(standing["phase"], "offsets")
     assert (offsets.shape, offsets.dtype) == ((16,), np.float32)
@@ -125,21 +99,7 @@ def test_a_map_that_is_known_is_not_sent_again(ask: Asked, standing: dict[str, s
     assert ask.get_map(standing["phase"], if_none_match="sha256:0").digest == digest
 
 
-def test_maps_are_taken_away_as_the_service_writes_them(
-    ask: Asked, standing: dict[str, str], http: httpx.Client
-) -> None:
-    for file_format in ("onnx", "safetensors", "npz"):
-        path = f"/v1/maps/{standing['phase']}/export?format={file_format}"
-        assert ask.export_map(standing["phase"], file_format) == http.get(path).content
-
-
 @each("strange", ["", ".", ".."])
 def test_a_name_that_would_lead_elsewhere_is_refused_before_it_is_sent(ask: Asked, strange: str) -> None:
     with pytest.raises(ValueError, match="a name"):
         ask.delete_map(strange)
-
-
-def test_a_strange_name_is_the_services_to_refuse(ask: Asked) -> None:
-    for strange in ("a/b", "ä", "a b", "%2e", "-"):
-        with pytest.raises((NotFound, InvalidInput)):
-            ask.get_map(strange)

@@ -40,19 +40,3 @@ def test_a_recommendation_gives_its_ranking(ask_for_much: Asked) -> None:
     job = ask_for_much.start_recommendation(KERNEL, ROWS, **options)
     assert job.wait()["best"] == found["best"]
     assert ask_for_much.draw_recommendation(KERNEL, ROWS, **options).startswith(b"<?xml")
-
-
-def test_advice_is_the_same_at_once_by_a_job_and_as_a_picture(ask_for_much: Asked, name: str) -> None:
-    ask_for_much.put_map(name, {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32})
-    ask_for_much.put_dataset(name, np.random.default_rng(3).normal(size=(120, 3)))
-    found = ask_for_much.advise(name, name, k=3, recall=0.8, candidates=50)
-    assert (found["k"], found["recall"], found["candidates"], found["rows"]) == (3, 0.8, 50, 96)
-    later = ask_for_much.start_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes").wait()
-    assert later["curves"] == found["curves"]
-    assert (found["keep"], later["keep"]) == ("vectors", "codes")
-    assert later["scan"]["recall_of_search"] < found["scan"]["recall_of_search"]
-    # A tenth of the rows, where nobody says it.
-    assert ask_for_much.advise(name, name, k=3, recall=0.8)["candidates"] == 9
-    drawn = ask_for_much.draw_advice(name, name, k=3, recall=0.8, candidates=50, keep="codes")
-    assert drawn.startswith(b"<?xml")
-    assert b"3 nearest" in drawn

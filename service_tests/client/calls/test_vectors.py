@@ -18,13 +18,6 @@ def features(http: httpx.Client, name: str, rows: Any = ROWS) -> Any:
     return array(post_npy(http, f"{name}/transform", rows))
 
 
-@each("form", ["cos_sin", "phase", "complex", "complex64", "float64"])
-def test_features_are_those_of_the_service(ask: Asked, standing: dict[str, str], http: httpx.Client, form: str) -> None:
-    found, wanted = ask.transform(standing[form], ROWS), features(http, standing[form])
-    assert found.dtype == wanted.dtype
-    assert np.array_equal(found, wanted)
-
-
 @each(
     "rows",
     [
@@ -41,28 +34,6 @@ def test_features_are_those_of_the_service(ask: Asked, standing: dict[str, str],
 )
 def test_rows_come_in_many_forms(client: Client, standing: dict[str, str], http: httpx.Client, rows: Any) -> None:
     assert np.array_equal(client.transform(standing["float64"], rows), features(http, standing["float64"]))
-
-
-def test_narrow_and_whole_numbers_are_sent_exactly(
-    client: Client, standing: dict[str, str], http: httpx.Client
-) -> None:
-    half = ROWS.astype(np.float16)
-    assert np.array_equal(
-        client.transform(standing["phase"], half), features(http, standing["phase"], half.astype("f8"))
-    )
-    whole = np.arange(6, dtype=np.int16).reshape(2, 3)
-    assert np.array_equal(client.transform(standing["phase"], whole), features(http, standing["phase"], whole))
-
-
-def test_sparse_rows_that_name_an_entry_twice_are_summed(client: Client, standing: dict[str, str]) -> None:
-    twice = sparse.csr_array((np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
-    same = client.transform(standing["phase"], np.array([[2.0, 0.0, 5.0]]))
-    assert np.array_equal(client.transform(standing["phase"], twice), same)
-    assert twice.nnz == 3
-
-
-def test_an_empty_batch_is_one(ask: Asked, standing: dict[str, str]) -> None:
-    assert ask.transform(standing["phase"], np.empty((0, 3))).shape == (0, 16)
 
 
 @each("dtype", [np.float16, np.float32, np.float64])
@@ -102,13 +73,6 @@ def test_a_place_that_does_not_fit_is_refused(ask: Asked, standing: dict[str, st
     assert ask.transform(standing["phase"], ROWS).shape == (7, 16)
 
 
-def test_rows_that_are_no_numbers_are_refused_before_they_are_sent(client: Client, standing: dict[str, str]) -> None:
-    with pytest.raises(ValueError, match="real numbers"):
-        client.transform(standing["phase"], ["a", "b"])
-    with pytest.raises(ValueError, match="real numbers"):
-        client.transform(standing["phase"], ROWS + 1j)
-
-
 def test_what_the_service_refuses_is_told(ask: Asked, standing: dict[str, str], name: str) -> None:
     with pytest.raises(InvalidInput, match="5 entries"):
         ask.transform(standing["phase"], np.zeros((2, 5)))
@@ -129,14 +93,6 @@ def test_rows_of_a_dataset_stand_for_vectors(ask: Asked, standing: dict[str, str
     sample = ask.transform(standing["phase"], DatasetRows(name, rows=3, seed=1))
     assert sample.shape == (3, 16)
     assert {row.tobytes() for row in sample} <= {row.tobytes() for row in whole}
-
-
-def test_missing_numbers_travel(ask: Asked, name: str, gaussian: dict[str, Any]) -> None:
-    ask.put_map(name, {**gaussian, "input": {"missing": 2.0}})
-    holed = np.array([[1.0, np.nan, 3.0]])
-    filled = ask.transform(name, [[1.0, 2.0, 3.0]])
-    assert np.array_equal(ask.transform(name, holed), filled)
-    assert ask.kernel(name, holed, [[1, 2, 3]]).approximate == pytest.approx(1)
 
 
 def test_kernels_are_those_of_the_service(ask: Asked, standing: dict[str, str]) -> None:

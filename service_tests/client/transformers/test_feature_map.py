@@ -3,16 +3,9 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
-from typing import Any
 
-import httpx
-import numpy as np
 import pytest
-from sklearn.linear_model import SGDClassifier
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
 import bochner_client
@@ -64,39 +57,3 @@ def test_the_client_does_without_scikit_learn_and_says_what_the_transformers_nee
     assert bochner_client.FeatureMap is FeatureMap
     with pytest.raises(AttributeError, match="no attribute 'Nothing'"):
         _ = bochner_client.Nothing
-
-
-@pytest.fixture
-def labelled() -> tuple[Any, Any]:
-    """Rows within and beyond a circle, which no line parts."""
-    rows = np.random.default_rng(11).standard_normal((600, 4))
-    return rows, np.linalg.norm(rows, axis=1) > 1.8
-
-
-@pytest.mark.nightly
-def test_a_search_tries_samplers_sizes_and_scales_and_leaves_nothing_behind(
-    running: Running, http: httpx.Client, labelled: tuple[Any, Any]
-) -> None:
-    def left() -> set[str]:
-        answers = [http.get(f"/v1/{things}", params={"prefix": "sklearn-", "limit": 1000}) for things in KINDS]
-        return {one["name"] for answer, things in zip(answers, KINDS, strict=True) for one in answer.json()[things]}
-
-    before = left()
-    grid = {
-        "featuremap__sampler": ["monte_carlo", "orthogonal", {"kind": "halton", "scramble": "none"}, "landmarks"],
-        "featuremap__s": [16, 64],
-        "featuremap__length_scale": [0.02, "median"],
-    }
-    rows, beyond = labelled
-    pipeline = make_pipeline(FeatureMap(ttl=4, seed=2, url=running.url), SGDClassifier(random_state=0))
-    search = GridSearchCV(pipeline, grid, cv=3, n_jobs=2, error_score="raise").fit(rows, beyond)
-    assert search.best_params_["featuremap__length_scale"] == "median"
-    assert search.best_score_ > 0.85
-    scores = search.cv_results_["mean_test_score"]
-    assert scores.min() < 0.7
-    assert len(left() - before) > 10
-    deadline = time.monotonic() + 30
-    while left() - before and time.monotonic() < deadline:
-        time.sleep(0.5)
-    assert not left() - before
-    assert search.score(rows, beyond) > 0.85, "its map is made again"

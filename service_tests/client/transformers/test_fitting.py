@@ -7,10 +7,8 @@ import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.base import clone
 
-from bochner_client.refusals import InvalidInput
 from bochner_client.transformers import FeatureMap, HashMap
 from service_tests.checks import put, put_dataset
 from service_tests.running import Running
@@ -92,22 +90,6 @@ def test_what_is_left_to_rows_is_found_once_and_is_as_the_service_finds_it(
     assert fitted.rows_ is None
 
 
-def test_a_length_scale_is_given_once(running: Running) -> None:
-    twice = FeatureMap({"kind": "gaussian", "gamma": 0.5}, length_scale=2.0, url=running.url)
-    with pytest.raises(ValueError, match=r"length_scale=2.0 came, and the kernel has gamma already"):
-        twice.fit(ROWS)
-
-
-def test_a_kernel_without_a_length_scale_is_given_none(running: Running) -> None:
-    rows = np.abs(ROWS)
-    squared = FeatureMap("chi_squared", "landmarks", 270, url=running.url).fit(rows)
-    exact = np.exp(-((rows[:, None] - rows) ** 2 / (rows[:, None] + rows)).sum(axis=2))
-    features = squared.transform(rows)
-    assert np.median(np.abs(features @ features.T - exact)) < 1e-4
-    with pytest.raises(InvalidInput):
-        squared.set_params(length_scale=1.0).fit(rows)
-
-
 @pytest.mark.parametrize(
     "sampler", ["landmarks", {"kind": "weighted", "differences": "data"}, {"kind": "reweighted_grid", "pairs": 200}]
 )
@@ -122,30 +104,6 @@ def test_samplers_that_learn_do_so_from_the_rows_of_fit(running: Running, http: 
     features = fitted.transform(rows)
     exact = np.exp(-(np.linalg.norm(rows[:, None] - rows, axis=2) ** 2) / (2 * 12.0**2))
     assert np.abs(features @ features.T - exact).max() < (0.6 if grid else 0.25)
-
-
-def test_a_box_is_learned_on_without_rows(running: Running) -> None:
-    on_box = FeatureMap(sampler={"kind": "weighted", "box": 2.0}, s=32, length_scale=3.0, url=running.url).fit(ROWS)
-    assert on_box.rows_ is None
-    assert "dataset" not in on_box.spec_["sampler"]
-    plain = FeatureMap(sampler="lattice", s=32, length_scale=3.0, url=running.url).fit(ROWS)
-    assert "dataset" not in plain.spec_["sampler"]
-
-
-@pytest.mark.nightly
-def test_a_job_is_waited_for_and_its_progress_shown(running: Running, capsys: pytest.CaptureFixture[str]) -> None:
-    slow = {"kind": "global_adaptive", "differences": "data", "iterations": 1000}
-    learned = FeatureMap(sampler=slow, s=64, length_scale=5.0, progress=True, seed=5, url=running.url).fit(ROWS)
-    assert learned.report_ is not None
-    assert "succeeded" in capsys.readouterr().err
-
-
-def test_sparse_rows_are_learned_from(running: Running) -> None:
-    rows: Any = sparse.random_array((300, 400), density=0.02, format="csr", rng=np.random.default_rng(3))
-    fitted = FeatureMap(sampler="landmarks", s=16, url=running.url).fit(rows)
-    assert sparse.issparse(fitted.rows_)
-    assert fitted.spec_["kernel"]["length_scale"] > 0
-    np.testing.assert_allclose(fitted.transform(rows), fitted.transform(rows.toarray()), rtol=0, atol=1e-5)
 
 
 def test_rows_that_miss_entries_are_taken_where_the_map_fills_them_in(running: Running) -> None:
@@ -189,21 +147,3 @@ def test_a_seed_that_is_left_open_is_drawn_at_each_fit(running: Running) -> None
         np.testing.assert_array_equal(
             first.transform(ROWS).sum(), pickle.loads(pickle.dumps(first)).transform(ROWS).sum()
         )
-
-
-@pytest.mark.parametrize("changed", [{"s": 4.5}, {"seed": 1.5}])
-def test_numbers_that_are_not_whole_are_refused_and_not_cut_off(running: Running, changed: dict[str, Any]) -> None:
-    for asked in (FeatureMap(s=4, length_scale=1.0, url=running.url), HashMap(s=4, url=running.url)):
-        with pytest.raises(InvalidInput, match=next(iter(changed))):
-            asked.set_params(**changed).fit(ROWS)
-        whole = {name: round(value) for name, value in changed.items()}
-        equal = {name: np.float64(value) for name, value in whole.items()}
-        assert clone(asked).set_params(**equal).fit(ROWS).name_ == clone(asked).set_params(**whole).fit(ROWS).name_
-
-
-@pytest.mark.nightly
-def test_length_scales_come_as_a_column_of_a_frame(running: Running) -> None:
-    pandas = pytest.importorskip("pandas", reason="the extra clients has it")
-    frame = pandas.DataFrame(ROWS)
-    fitted = FeatureMap(s=4, length_scale=frame.std(), url=running.url).fit(ROWS)
-    assert fitted.spec_["kernel"]["length_scale"] == frame.std().tolist()

@@ -91,12 +91,3 @@ def test_kernels_with_frequencies_have_signed_codes(
         answered = array(post_npy(http, f"{hashes.name_}/codes?{query}", ROWS))
     np.testing.assert_array_equal(found, answered)
     assert found.dtype == answered.dtype
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"kernel": "gaussian", "p": 2.0}, {"kernel": "gaussian", "center": [0] * 6}, {"length_scale": 2.0}],
-)
-def test_options_of_other_kernels_are_refused(running: Running, options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"(they are|it is) for kernel"):
-        HashMap(s=8, url=running.url, **options).fit(ROWS)

@@ -4,7 +4,6 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import httpx
 import numpy as np
@@ -33,42 +32,6 @@ def test_a_map_that_is_gone_is_made_again(running: Running, http: httpx.Client, 
         elsewhere = pickle.loads(pickle.dumps(fitted))
         np.testing.assert_array_equal(elsewhere.transform(rows), features)
     assert http.get(f"/v1/maps/{fitted.name_}").json()["digest"] == fitted.digest_
-
-
-def test_a_map_that_goes_while_rows_are_transformed_is_made_again(running: Running, http: httpx.Client) -> None:
-    rows = np.random.default_rng(9).standard_normal((60_000, 3)).astype(np.float32)
-    fitted = FeatureMap(s=512, length_scale=2.0, at_once=2, url=running.url).fit(rows)
-    gone: list[int] = []
-
-    class Watched:
-        """The rows, and a map that goes when the last of them are read."""
-
-        shape = rows.shape
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return 2, 0
-
-        def __dlpack__(self) -> None: ...
-
-        def __getitem__(self, wanted: slice) -> Any:
-            if wanted.stop == len(rows) and not gone:
-                gone.append(http.delete(f"/v1/maps/{fitted.name_}").status_code)
-            return self._Some(rows[wanted])
-
-        class _Some:
-            def __init__(self, some: Any) -> None:
-                self.some = some
-
-            def __dlpack_device__(self) -> tuple[int, int]:
-                return 1, 0
-
-            def __dlpack__(self, **options: Any) -> Any:
-                del options
-                return self.some.__dlpack__()
-
-    found = fitted.transform(Watched())
-    assert gone == [204]
-    np.testing.assert_array_equal(found[-5:], fitted.transform(rows[-5:]))
 
 
 def test_another_map_of_the_name_is_not_taken_for_the_one_that_was_fitted(

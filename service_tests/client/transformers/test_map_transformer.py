@@ -1,17 +1,13 @@
 """Rows go through a map in blocks that the service takes, into whatever array is given."""
 
-import pickle
-import sys
 import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
-import psutil
 import pytest
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from bochner_client.transformers import FeatureMap
 from bochner_client.transformers.blocks import cuts
@@ -34,12 +30,6 @@ def features(running: Running, fitted: FeatureMap) -> NDArray[Any]:
     """What the service answers to all rows in one request."""
     with running.client() as http:
         return array(post_npy(http, f"{fitted.name_}/transform", ROWS))
-
-
-def test_rows_become_the_features_of_the_service(fitted: FeatureMap, features: NDArray[Any]) -> None:
-    found = fitted.transform(ROWS)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, features)
 
 
 def test_bodies_and_blocks_are_no_longer_than_the_limits(running: Running) -> None:
@@ -122,13 +112,6 @@ def test_as_many_blocks_as_are_asked_for_are_under_way_at_a_time(running: Runnin
         long.transform(InTurns(whole, at_once, seconds=0.5))
 
 
-def test_a_memory_map_is_filled(fitted: FeatureMap, features: NDArray[Any], tmp_path: Path) -> None:
-    out = np.lib.format.open_memmap(tmp_path / "features.npy", "w+", np.float32, (3000, 128))
-    fitted.transform(ROWS, out=out)
-    out.flush()
-    np.testing.assert_array_equal(np.load(tmp_path / "features.npy"), features)
-
-
 @pytest.mark.parametrize(
     ("out", "told"),
     [
@@ -140,50 +123,3 @@ def test_a_memory_map_is_filled(fitted: FeatureMap, features: NDArray[Any], tmp_
 def test_an_array_that_does_not_fit_is_refused(fitted: FeatureMap, out: Any, told: str) -> None:
     with pytest.raises(ValueError, match=rf"out is {told}.*float32 \(3000, 128\) is wanted"):
         fitted.transform(ROWS, out=out)
-
-
-def test_complex_features_have_parts_of_the_dtype(running: Running) -> None:
-    with_sine = FeatureMap(s=64, length_scale=2.0, form="complex", dtype="float64", url=running.url).fit(ROWS)
-    found = with_sine.transform(ROWS)
-    assert found.dtype == np.complex128
-    assert found.shape == (3000, 64)
-    two = FeatureMap(s=64, length_scale=2.0, dtype="float64", url=running.url).fit(ROWS).transform(ROWS)
-    np.testing.assert_allclose(np.hstack([found.real, -found.imag]), two, atol=1e-14)
-    with pytest.raises(ValueError, match="dtype='float16' came with form='complex'; float32 or float64 is wanted"):
-        with_sine.set_params(dtype="float16").fit(ROWS)
-
-
-def test_no_rows_give_no_rows(fitted: FeatureMap) -> None:
-    assert fitted.transform(ROWS[:0]).shape == (0, 128)
-
-
-def test_a_bar_shows_how_far_a_transform_is(fitted: FeatureMap, capsys: pytest.CaptureFixture[str]) -> None:
-    pickle.loads(pickle.dumps(fitted)).set_params(progress=True).transform(ROWS)
-    assert "3.00k/3.00k" in capsys.readouterr().err
-    fitted.transform(ROWS)
-    assert not capsys.readouterr().err
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process does not tell what it holds")
-def test_long_arrays_take_little_memory_at_both_ends(tmp_path: Path) -> None:
-    """400 MB of features; see benchmarks/bulk.py for more of them, and their time."""
-    from benchmarks.bulk import Held, Worker
-    from benchmarks.bulk_work import CLIENT
-
-    np.save(tmp_path / "rows.npy", np.random.default_rng(3).standard_normal((200_000, 50)).astype(np.float32))
-    with service(tmp_path / "data") as running:
-        worker = Worker(CLIENT, tmp_path / "rows.npy", running.url)
-        try:
-            watched = {"client": worker.process, "service": psutil.Process(running.process.pid)}
-            with Held(watched) as held:
-                worker()
-        finally:
-            worker.close()
-    assert 30e6 < held.bytes["client"] < 300e6
-    assert 0 < held.bytes["service"] - held.before["service"] < 200e6
-
-
-def test_blocks_are_sent_one_at_a_time_at_the_least(fitted: FeatureMap) -> None:
-    with pytest.raises(ValueError, match="at_once=0 came"):
-        clone(fitted).set_params(at_once=0).fit(ROWS).transform(ROWS)

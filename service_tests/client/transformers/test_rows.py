@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from bochner_client.transformers import FeatureMap
-from bochner_client.transformers.rows import Rows
 from service_tests.cases import each
 from service_tests.running import Running
 
@@ -141,62 +140,7 @@ def test_what_is_missing_in_a_frame_is_missing_in_its_rows(running: Running, lib
         FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
 
 
-@pytest.mark.nightly
-def test_columns_in_another_order_are_refused(running: Running) -> None:
-    frame = frames()["polars"]
-    of_frames = FeatureMap(s=16, length_scale=2.0, url=running.url).fit(frame)
-    with pytest.raises(ValueError, match="same order"):
-        of_frames.transform(frame.select(NAMES[::-1]))
-
-
-@pytest.mark.nightly
-def test_vectors_that_are_missing_are_refused(fitted: FeatureMap) -> None:
-    import pyarrow
-
-    rows = pyarrow.table({"vectors": pyarrow.array([[1, 2, 3, 4], None], pyarrow.list_(pyarrow.float32(), 4))})
-    with pytest.raises(ValueError, match="null"):
-        fitted.transform(rows)
-
-
-@pytest.mark.nightly
-def test_features_come_as_frames_where_that_is_set(running: Running, features: NDArray[Any]) -> None:
-    import pandas
-    import polars
-
-    fitted = FeatureMap(s=16, length_scale=2.0, url=running.url).fit(NUMBERS)
-    as_pandas = fitted.set_output(transform="pandas").transform(pandas.DataFrame(NUMBERS, index=range(500, 1000)))
-    assert as_pandas.columns[-1] == "featuremap31"
-    assert as_pandas.index[0] == 500
-    np.testing.assert_array_equal(as_pandas.to_numpy(), features)
-    as_polars = fitted.set_output(transform="polars").transform(NUMBERS)
-    assert isinstance(as_polars, polars.DataFrame)
-    np.testing.assert_array_equal(as_polars.to_numpy(), features)
-
-
 @each("rows", [[1.0, 2.0], [[1.0, 2.0], [3.0]], [["a", "b"]], 3.0, np.zeros((2, 2, 2)), [[1j]]])
 def test_what_is_no_table_of_numbers_is_refused(fitted: FeatureMap, rows: Any) -> None:
     with pytest.raises((ValueError, TypeError)):
         fitted.transform(rows)
-
-
-def test_rows_that_are_mostly_zero_travel_as_sparse_ones() -> None:
-    rows: Any = sparse.random_array((50, 4000), density=0.001, format="csr", rng=np.random.default_rng(1))
-    few, many = Rows(rows), Rows(sparse.csr_array(NUMBERS))
-    block: Any = few.block(3, 9)
-    assert isinstance(block, sparse.csr_array)
-    assert isinstance(many.block(3, 9), np.ndarray)
-    np.testing.assert_array_equal(block.toarray(), rows[3:9].toarray())
-
-
-def test_sparse_rows_of_many_columns_have_the_features_of_dense_ones(running: Running) -> None:
-    rows: Any = sparse.random_array((400, 20_000), density=0.002, format="csr", rng=np.random.default_rng(2))
-    wide = FeatureMap(sampler="monte_carlo", s=16, length_scale=5.0, url=running.url).fit(rows)
-    np.testing.assert_allclose(wide.transform(rows)[:40], wide.transform(rows[:40].toarray()), rtol=0, atol=1e-6)
-
-
-@pytest.mark.nightly
-def test_a_lazy_frame_is_refused_with_what_to_do(running: Running) -> None:
-    polars = pytest.importorskip("polars", reason="the extra clients has it")
-    lazy = polars.LazyFrame({"a": [1.0, 2.0]})
-    with pytest.raises(ValueError, match=r"collect\(\) it first"):
-        FeatureMap(s=4, length_scale=1.0, url=running.url).fit(lazy)
