@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from bochner_client import AsyncClient, Client
-from service_tests.cases import with_nightly
 from service_tests.running import Running
 
 
@@ -70,20 +69,8 @@ def ask(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop) -> Aske
     return Asked(request.getfixturevalue(kind), loop)
 
 
-@pytest.fixture(params=with_nightly(["answers"], ["awaited"]))
-def ask_for_much(request: pytest.FixtureRequest, loop: asyncio.AbstractEventLoop) -> Asked:
-    """The same for what takes the service long; the second client asks for it at night."""
-    kind = "client" if request.param == "answers" else "async_client"
-    return Asked(request.getfixturevalue(kind), loop)
-
-
-@pytest.fixture(params=with_nightly(["answers"], ["awaited"]))
-def jobs_ask(request: pytest.FixtureRequest, jobs_service: Running, loop: asyncio.AbstractEventLoop) -> Iterator[Asked]:
-    """Both clients of the service whose Monte Carlo takes long, one after the other."""
-    if request.param == "answers":
-        with Client(jobs_service.url) as made:
-            yield Asked(made, loop)
-    else:
-        client = AsyncClient(jobs_service.url)
-        yield Asked(client, loop)
-        loop.run_until_complete(client.aclose())
+@pytest.fixture
+def jobs_client(jobs_service: Running) -> Iterator[Client]:
+    """A client of the service whose Monte Carlo takes long."""
+    with Client(jobs_service.url) as made:
+        yield made

@@ -28,3 +28,21 @@ print(*sorted(loaded & {"scipy", "pandas", "tqdm", "sklearn", "bochner", "app", 
     here = Path(bochner_client.__file__).parents[1]
     ended = subprocess.run([sys.executable, "-c", source], cwd=here, capture_output=True, text=True, check=True)
     assert ended.stdout == "\n"
+
+
+def test_the_client_needs_numpy_and_httpx_only_and_says_what_the_rest_takes() -> None:
+    source = """
+import sys
+before = set(sys.modules)
+import bochner_client
+loaded = {one.partition(".")[0] for one in set(sys.modules) - before}
+print(*sorted(loaded & {"scipy", "pandas", "tqdm", "sklearn", "bochner", "app", "numba", "pydantic"}))
+sys.modules["sklearn"] = None
+try:
+    bochner_client.FeatureMap
+except ImportError as error:
+    print(error)
+"""
+    here = Path(bochner_client.__file__).parents[1]
+    ended = subprocess.run([sys.executable, "-c", source], cwd=here, capture_output=True, text=True, check=True)
+    assert ended.stdout == "\nFeatureMap needs scikit-learn: pip install 'bochner-client[sklearn]'\n"

@@ -63,8 +63,3 @@ def test_a_service_that_is_away_is_waited_for_as_long_as_is_wanted(monkeypatch: 
             patient.info()
         assert 30 < sum(pauses) <= 60
         assert away.value.unsent
-        patient.patience = 0
-        pauses.clear()
-        with pytest.raises(ServiceAway):
-            patient.info()
-        assert pauses == []

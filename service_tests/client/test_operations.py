@@ -1,18 +1,11 @@
-"""The client has a call for every operation of the service."""
+"""The client has a call for every operation of the service, with all of its parameters."""
 
 import inspect
 import json
-import re
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
-import httpx
-import numpy as np
-import pytest
-
-from bochner_client import Client, Refused
+from bochner_client import Client
 from bochner_client.calls.maps import FrozenArray
 from service_tests.cases import each
 
@@ -23,66 +16,7 @@ OPERATIONS = {
     for method, operation in operations.items()
     if not path.startswith("/v2")  # the Open Inference Protocol, which has clients of its own
 }
-ROWS = np.ones((2, 3))
-JOB = "0" * 24
-SPEC = {"input_dim": 3, "s": 4, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
-CALLS: dict[str, Callable[[Client], Any]] = {
-    "put_map": lambda client: client.put_map("m", SPEC),
-    "get_map": lambda client: client.get_map("m"),
-    "list_maps": lambda client: client.list_maps(),
-    "delete_map": lambda client: client.delete_map("m"),
-    "export_map": lambda client: client.export_map("m", "npz"),
-    "transform": lambda client: client.transform("m", ROWS),
-    "kernel": lambda client: client.kernel("m", ROWS),
-    "codes": lambda client: client.codes("m", ROWS),
-    "similarity": lambda client: client.similarity("m", ROWS, ROWS),
-    "put_dataset": lambda client: client.put_dataset("d", ROWS),
-    "get_dataset": lambda client: client.get_dataset("d"),
-    "list_datasets": lambda client: client.list_datasets(),
-    "delete_dataset": lambda client: client.delete_dataset("d"),
-    "put_index": lambda client: client.put_index("i", "m"),
-    "get_index": lambda client: client.get_index("i"),
-    "list_indexes": lambda client: client.list_indexes(),
-    "delete_index": lambda client: client.delete_index("i"),
-    "upsert_vectors": lambda client: client.upsert_vectors("i", [1, "1"], ROWS),
-    "delete_vector": lambda client: client.delete_vector("i", "1"),
-    "search_index": lambda client: client.search_index("i", ROWS),
-    "find_duplicates": lambda client: client.find_duplicates("i", 0.9),
-    "diagnose": lambda client: client.diagnose("m", "gram", ROWS),
-    "recommend": lambda client: client.recommend(SPEC["kernel"], ROWS, budget=4),  # type: ignore[arg-type]
-    "advise": lambda client: client.advise("m", "d"),
-    "list_jobs": lambda client: client.list_jobs(),
-    "get_job": lambda client: client.get_job(JOB),
-    "cancel_job": lambda client: client.cancel_job(JOB),
-    "get_job_result": lambda client: client.get_job_result(JOB),
-    "watch_job": lambda client: list(client.watch_job(JOB)),
-    "create_key": lambda client: client.create_key("k", "owner"),  # type: ignore[arg-type]
-    "list_keys": lambda client: client.list_keys(),
-    "revoke_key": lambda client: client.revoke_key("0" * 16),
-    "live": lambda client: client.live(),
-    "ready": lambda client: client.ready(),
-    "info": lambda client: client.info(),
-    "catalog": lambda client: client.catalog(),
-    "metrics": lambda client: client.metrics(),
-    "problem": lambda client: client.problem("quota"),
-}
 ARRAYS = get_args(FrozenArray)
-CALLS |= {f"get_{array}": lambda client, array=array: client.get_array("m", array) for array in ARRAYS}  # type: ignore[misc]
-
-
-@each("operation", OPERATIONS)
-def test_every_operation_has_a_call(operation: str, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It need not succeed: it must ask the right thing, and understand what it is told."""
-    method, path = OPERATIONS[operation]
-    assert operation in CALLS, (
-        f"{method} {path} is new: add it to client/bochner_client/calls, to operations.py there, and to CALLS here"
-    )
-    sent: list[httpx.Request] = []
-    monkeypatch.setattr(client._http, "event_hooks", {"request": [sent.append], "response": []})
-    with suppress(Refused):
-        CALLS[operation](client)
-    assert sent[0].method == method
-    assert re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", path), sent[0].url.path)
 
 
 ARGUMENTS: dict[str, str | None] = {
@@ -107,9 +41,10 @@ UNUSED = {"If-None-Match", "If-Range", "Range", "Content-Encoding", "Accept-Enco
 
 
 @each("operation", OPERATIONS)
-def test_every_parameter_of_an_operation_is_an_argument(operation: str) -> None:
+def test_every_operation_has_a_call_and_every_parameter_is_an_argument_of_it(operation: str) -> None:
     method, path = OPERATIONS[operation]
-    call = getattr(Client, "get_array" if operation.removeprefix("get_") in ARRAYS else operation)
+    call = getattr(Client, "get_array" if operation.removeprefix("get_") in ARRAYS else operation, None)
+    assert call, f"{method} {path} is new: add it to client/bochner_client/calls, and to operations.py there"
     taken = inspect.signature(call).parameters
     for parameter in DOCUMENT["paths"][path][method.lower()].get("parameters", []):
         name = parameter["name"]

