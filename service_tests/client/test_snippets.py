@@ -15,10 +15,14 @@ from service_tests.running import Running
 from service_tests.test_transcripts import same_line
 
 ROOT = Path(__file__).parents[2]
-HOW_TO, BANDS, NEAR = (
+SKLEARN, HOW_TO, BANDS, NEAR = (
     ROOT / "docs" / "how-to" / f"{name}.md"
-    for name in ("use-the-python-client", "choose-bands", "search-near-neighbours")
+    for name in ("scikit-learn", "use-the-python-client", "choose-bands", "search-near-neighbours")
 )
+RUN = """
+import nbformat, nbclient, sys
+nbclient.NotebookClient(nbformat.read(sys.argv[1], 4), timeout=500, kernel_name="python3").execute()
+"""
 BLOCKS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 
@@ -47,18 +51,6 @@ def test_a_page_does_what_it_says(
             assert same_line(told, wanted), f"{source}\nprinted {told}"
     for name in known.keys() & {"client"}:
         known[name].close()
-
-
-SKLEARN, HOW_TO, BANDS, NEAR = (
-    ROOT / "docs" / "how-to" / f"{name}.md"
-    for name in ("scikit-learn", "use-the-python-client", "choose-bands", "search-near-neighbours")
-)
-
-
-RUN = """
-import nbformat, nbclient, sys
-nbclient.NotebookClient(nbformat.read(sys.argv[1], 4), timeout=500, kernel_name="python3").execute()
-"""
 
 
 @pytest.mark.nightly
