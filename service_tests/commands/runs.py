@@ -36,11 +36,8 @@ def ran(running: Running, name: str, *options: object, call: str = "transform") 
     """Run the command in this process: to start another takes longer than most of its work here."""
     code: object = 0
     argv = ["bochner", *command(running, name, *options, call=call)[3:]]
-    with (
-        redirect_stdout(io.StringIO()) as said,
-        redirect_stderr(io.StringIO()) as wrong,
-        mock.patch.object(sys, "argv", argv),
-    ):
+    said, wrong = io.StringIO(), io.StringIO()
+    with redirect_stdout(said), redirect_stderr(wrong), mock.patch.object(sys, "argv", argv):
         try:
             main()
         except SystemExit as end:

@@ -1,8 +1,6 @@
 """Files that `bochner transform` cannot use, and runs that it does not begin: what is said of them."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,24 +9,8 @@ import numpy as np
 import pytest
 
 from service_tests.checks import put
-from service_tests.commands.runs import SPEC, D, command, computing, ran, rows
+from service_tests.commands.runs import SPEC, D, computing, ran, rows
 from service_tests.running import Running
-
-
-def test_without_its_packages_the_command_says_what_to_install(running: Running, tmp_path: Path) -> None:
-    code = (
-        "import sys, importlib.util as u; found = u.find_spec\n"
-        "u.find_spec = lambda name, *rest: None if name in ('pyarrow', 'fsspec') else found(name, *rest)\n"
-        "from app.__main__ import main; main()"
-    )
-    told = subprocess.run(
-        [sys.executable, "-c", code, *command(running, "m", tmp_path, tmp_path / "out")[3:]],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert told.returncode == 1
-    assert told.stderr.startswith("pyarrow and fsspec is not installed: pip install '.[bulk]'"), told.stderr
 
 
 def cut(path: Path) -> None:

@@ -8,8 +8,7 @@ import pytest
 import redis
 
 from app.store.keys import Role
-from service_tests.cases import each
-from service_tests.checks import assert_problem, post, put, put_dataset
+from service_tests.checks import RESPOND_ASYNC, assert_problem, put, put_dataset
 from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
 from service_tests.running import service
 from service_tests.servers import until
@@ -31,61 +30,25 @@ def admin(here: Keyed) -> Iterator[httpx.Client]:
                 assert client.delete(f"/v1/keys/{one['id']}").status_code == 204
 
 
-def test_a_key_is_shown_once_and_works_at_once(here: Keyed, admin: httpx.Client) -> None:
-    asked = {"name": "search", "role": "read", "rate": 2.5, "burst": 40, "quota": 1000}
-    answer = admin.post("/v1/keys", json=asked)
-    assert answer.status_code == 201
-    assert answer.headers["cache-control"] == "no-store"
-    made = answer.json()
-    text = made.pop("key")
-    assert asked.items() <= made.items()
-    assert set(made) - set(asked) == {"id", "created_at", "bytes"}
-    with here.running.client(**bearer(text)) as client:
-        assert client.get("/v1/maps").status_code == 200
-    listed = admin.get("/v1/keys")
-    assert made in listed.json()["keys"]
-    assert secret_of(text) not in listed.text
-    assert "sha256" not in listed.text
-
-
-def test_a_key_is_revoked_once(admin: httpx.Client) -> None:
-    made = admin.post("/v1/keys", json={"name": "k", "role": "read"}).json()
-    assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
-    assert_problem(admin, admin.delete(f"/v1/keys/{made['id']}"), 404, "key-not-found")
-
-
-@each("key_id", ["0" * 16, "*", "%ff%fe", "a" * 999])
-def test_what_is_no_id_is_not_found_and_changes_nothing(admin: httpx.Client, key_id: str) -> None:
+def test_a_key_that_cannot_be_is_refused(admin: httpx.Client) -> None:
     before = admin.get("/v1/keys").json()
-    assert admin.delete(f"/v1/keys/{key_id}").status_code == 404
-    assert admin.get("/v1/keys").json() == before
-
-
-@each(
-    ("change", "pointer"),
-    [
+    for change, pointer in (
         ({"role": "owner"}, "/role"),
-        ({"role": None}, "/role"),
-        ({"name": ""}, "/name"),
         ({"name": "<script>"}, "/name"),
         ({"rate": 0}, "/rate"),
         ({"burst": 5}, "/burst"),
-        ({"quota": -1}, "/quota"),
         ({"key": "mine"}, "/key"),
-    ],
-)
-def test_a_key_that_cannot_be_is_refused(admin: httpx.Client, change: dict[str, Any], pointer: str) -> None:
-    before = admin.get("/v1/keys").json()
-    answer = admin.post("/v1/keys", json={"name": "k", "role": "read", **change})
-    problem = assert_problem(admin, answer, 422, "invalid-input")
-    assert [one["pointer"] for one in problem["errors"]] == [pointer]
-    assert admin.get("/v1/keys").json() == before
-
-
-def test_a_form_of_another_page_makes_no_key(admin: httpx.Client) -> None:
-    for media_type in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data"):
+    ):
+        answer = admin.post("/v1/keys", json={"name": "k", "role": "read", **change})
+        assert_problem(admin, answer, 422, "invalid-input", pointer)
+    for media_type in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+    ):  # forms of other pages
         answer = admin.post("/v1/keys", content=b'{"name":"k","role":"admin"}', headers={"Content-Type": media_type})
         assert_problem(admin, answer, 415, "unsupported-media-type")
+    assert admin.get("/v1/keys").json() == before
 
 
 def test_there_are_no_more_keys_than_the_setting_allows(admin: httpx.Client) -> None:
@@ -93,13 +56,6 @@ def test_there_are_no_more_keys_than_the_setting_allows(admin: httpx.Client) -> 
         assert admin.post("/v1/keys", json={"name": "k", "role": "read"}).status_code == 201
     problem = assert_problem(admin, admin.post("/v1/keys", json={"name": "k", "role": "read"}), 507, "quota")
     assert (problem["limit"], problem["value"], problem["setting"]) == ("max_keys", 8, "BOCHNER_MAX_KEYS")
-
-
-def test_an_administrator_may_revoke_the_key_in_use(here: Keyed) -> None:
-    own = here.make(Role.admin)
-    with here.running.client(**bearer(own.key)) as client:
-        assert client.delete(f"/v1/keys/{own.id}").status_code == 204
-        assert client.get("/v1/keys").status_code == 401
 
 
 def test_a_key_keeps_no_more_than_its_quota(here: Keyed, admin: httpx.Client, gaussian: dict[str, Any]) -> None:
@@ -143,7 +99,9 @@ def test_a_revoked_key_leaves_what_it_made_and_nothing_of_itself(
 
 def test_a_revoked_key_is_refused_within_a_second_and_its_events_end(here: Keyed, admin: httpx.Client) -> None:
     watcher = here.make(Role.read)
-    job = job_that_waits(here)
+    body = {"vectors": [[1, 2, 3], [4, 5, 6]], "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
+    # The service has no workers, so that the job waits.
+    job = admin.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC).json()["id"]
     with here.running.client(**bearer(watcher.key)) as client, ThreadPoolExecutor(1) as pool:
         watched = pool.submit(client.get, f"/v1/jobs/{job}/events")
         until(lambda: client.get(f"/v1/jobs/{job}").status_code == 200)
@@ -155,25 +113,36 @@ def test_a_revoked_key_is_refused_within_a_second_and_its_events_end(here: Keyed
         assert admin.delete(f"/v1/jobs/{job}").status_code == 202
 
 
-def job_that_waits(here: Keyed) -> str:
-    """A job of a service without workers."""
-    with here.client(Role.write) as client:
-        body = {"vectors": [[1, 2, 3], [4, 5, 6]], "kernel": {"kind": "gaussian", "length_scale": 1.0}, "budget": 16}
-        taken = client.post("/v1/recommendations", json=body, headers={"Prefer": "respond-async"})
-        assert taken.status_code == 202, taken.text
-        return str(taken.json()["id"])
-
-
 def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed, admin: httpx.Client) -> None:
     limited = here.make(Role.read, rate=0.05, burst=3)
     with here.running.client(**bearer(limited.key)) as client:
-        answers = [client.get("/v1/maps") for _ in range(5)]
-        assert [answer.status_code for answer in answers] == [200, 200, 200, 429, 429]
+        answers = [client.get("/v1/maps") for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
         problem = assert_problem(admin, answers[-1], 429, "overloaded")
-        assert problem["detail"] == "key 'a-read' may ask 0.05 times a second, and 3 times at once"
         assert (problem["limit"], problem["value"]) == ("key_rate", 0.05)
         assert "setting" not in problem
         assert 15 <= int(answers[-1].headers["retry-after"]) <= 20
-        assert_problem(admin, post(client, "m/transform", {"vectors": [[1, 2, 3]]}), 429, "overloaded")
-        assert admin.get("/v1/maps").status_code == 200
         assert client.get("/health/live").status_code == 200
+
+
+def test_a_key_is_shown_once_works_at_once_and_is_revoked_once(here: Keyed, admin: httpx.Client) -> None:
+    asked = {"name": "search", "role": "read", "rate": 2.5, "burst": 40, "quota": 1000}
+    answer = admin.post("/v1/keys", json=asked)
+    assert answer.status_code == 201
+    assert answer.headers["cache-control"] == "no-store"
+    made = answer.json()
+    text = made.pop("key")
+    assert asked.items() <= made.items()
+    assert set(made) - set(asked) == {"id", "created_at", "bytes"}
+    with here.running.client(**bearer(text)) as client:
+        assert client.get("/v1/maps").status_code == 200
+    listed = admin.get("/v1/keys")
+    assert made in listed.json()["keys"]
+    assert secret_of(text) not in listed.text
+    assert "sha256" not in listed.text
+    before = listed.json()
+    for unknown in ("0" * 16, "*", "%ff%fe", "a" * 999):
+        assert admin.delete(f"/v1/keys/{unknown}").status_code == 404
+    assert admin.get("/v1/keys").json() == before
+    assert admin.delete(f"/v1/keys/{made['id']}").status_code == 204
+    assert_problem(admin, admin.delete(f"/v1/keys/{made['id']}"), 404, "key-not-found")

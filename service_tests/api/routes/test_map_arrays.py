@@ -1,21 +1,12 @@
 """The arrays of a map: those that are frozen, and those that are computed from them."""
 
 from io import BytesIO
-from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
 from service_tests.checks import array, assert_problem, member, put
-
-
-def test_a_map_made_anew_under_its_name_is_the_new_one(http: httpx.Client, name: str, gaussian: dict[str, Any]) -> None:
-    put(http, name, gaussian)
-    old = http.get(f"/v1/maps/{name}/frequencies").json()
-    http.delete(f"/v1/maps/{name}")
-    assert put(http, name, {**gaussian, "seed": 8}).status_code == 201
-    assert http.get(f"/v1/maps/{name}/frequencies").json() != old
 
 
 @pytest.mark.parametrize(("title", "dtype"), [("phase", np.float32), ("float64", np.float64), ("complex", np.float32)])

@@ -6,6 +6,7 @@ import httpx
 from app.api.problem_kinds import KINDS
 from app.core.kernels import Kernel
 from app.core.spec import Form, Sampler
+from app.settings import Settings
 from service_tests.cases import each
 from service_tests.checks import assert_problem
 
@@ -18,35 +19,11 @@ def test_the_process_is_live_and_ready(http: httpx.Client) -> None:
 def test_info_names_versions_limits_and_the_keeping_of_the_store(http: httpx.Client) -> None:
     info = http.get("/v1/info").json()
     assert info["versions"] == {package: version(package) for package in ("bochner", "numpy", "scipy")}
-    assert info["limits"] == {
-        "max_keys": 1000,
-        "max_index_batch": 10_000,
-        "max_body_bytes": 2_000_000,
-        "max_spec_bytes": 4 << 20,
-        "max_result_bytes": 256 << 20,
-        "max_map_bytes": 1 << 30,
-        "max_dataset_bytes": 256 << 20,
-        "max_store_bytes": 4 << 30,
-        "max_store_names": 100_000,
-        "max_requests": 64,
-        "max_builds": 32,
-        "max_listeners": 256,
-        "max_bodies_bytes": 1 << 30,
-        "max_answers_bytes": 1 << 30,
-        "max_connections": 1000,
-        "max_head_bytes": 64 << 10,
-        "max_build_bytes": 512 << 20,
-        "max_operations": 200_000_000_000,
-        "max_request_seconds": 1.5,
-        "max_wait_seconds": 30,
-        "max_queued_jobs": 100,
-        "max_job_seconds": 14400,
-        "max_job_bytes": 4 << 30,
-    }
+    assert info["limits"] == Settings(max_body_bytes=2_000_000).limits
+    assert info["limits"].items() >= {"max_requests": 64, "max_spec_bytes": 4 << 20, "max_request_seconds": 1.5}.items()
     assert info["store"]["server"].startswith("valkey ")
     assert 0 <= info["usage"]["names"] <= info["usage"]["bytes"]
-    assert info["store"]["durability"] == "always"
-    assert info["store"]["maxmemory_policy"] == "noeviction"
+    assert (info["store"]["durability"], info["store"]["maxmemory_policy"]) == ("always", "noeviction")
 
 
 def kinds(union: object) -> set[str]:

@@ -20,7 +20,7 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     assert ask.get_index(name).size == 3
     assert [one.name for one in ask.iter_indexes(name)] == [name]
     results = ask.search_index(name, ROWS[:3], 1)
-    assert [(one.ids, one.exact) for one in results] == [([1], 1.0), (["1"], 1.0), ([2], 1.0)]
+    assert [(one.ids, one.exact) for one in results] == [([1], [1.0]), (["1"], [1.0]), ([2], [1.0])]
     (tagged,) = ask.search_index(name, ROWS[1:2], tag="a", min_similarity=0.1, exact=False)
     assert (tagged.ids, tagged.exact) == ([1], None)
     ask.upsert_vectors(name, ["twin"], ROWS[1:2])
