@@ -15,6 +15,7 @@ from playwright.sync_api import Page
 
 from service_tests.browser.browsing import browser, watched
 from service_tests.browser.conftest import LETTERS, fill
+from service_tests.browser.test_page import begin, learned, sampler
 from service_tests.checks import put, put_dataset
 from service_tests.running import service
 
@@ -62,24 +63,15 @@ def rows(page: Page) -> None:
 
 def form(page: Page) -> None:
     """The form with a preview that warns."""
-    page.goto("/#/new")
-    page.get_by_label("Name", exact=True).fill("letters-new")
+    begin(page, "letters-new")
     page.get_by_label("Frequencies").fill("500")
-    page.get_by_role("group", name="Sampler").get_by_label("Kind", exact=True).select_option("sobol")
-    page.get_by_label("Length scale").fill("5")
+    sampler(page, "sobol")
     page.get_by_text("take 256 or 512").wait_for()
 
 
 def job(page: Page) -> None:
     """A learned map that is being built."""
-    page.goto("/#/new")
-    page.get_by_label("Name", exact=True).fill("letters-learned")
-    page.get_by_role("group", name="Sampler").get_by_label("Kind", exact=True).select_option("global_adaptive")
-    page.get_by_label("Box", exact=False).first.fill("4")
-    page.get_by_label("Length scale").fill("5")
-    page.get_by_label("Iterations").fill("2000")
-    page.get_by_text("It takes a job").wait_for()
-    page.get_by_role("button", name="Create the map").click()
+    learned(page, "letters-learned", 2000)
     page.get_by_text("running").wait_for()
     page.wait_for_timeout(4000)
 

@@ -18,11 +18,8 @@ STREAM = "".join(
 def test_events_are_read_however_they_are_cut_into_pieces(pieces: int, line_ends: bytes) -> None:
     stream, reader = STREAM.replace(b"\n", line_ends), EventReader()
     events = [event for at in range(0, len(stream), pieces) for event in reader.feed(stream[at : at + pieces])]
-    assert [(event.event_id, event.progress, event.last) for event in events] == [
-        ("0-0", 0, False),
-        ("1-0", 0.5, False),
-        ("2-0", 1, True),
-    ]
+    found = [(event.event_id, event.progress, event.last) for event in events]
+    assert found == [("0-0", 0, False), ("1-0", 0.5, False), ("2-0", 1, True)]
     assert events[0].eta_seconds is None
 
 

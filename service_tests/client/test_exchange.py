@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bochner_client import Client, ServiceAway
+from bochner_client import Client, JobEvent, ServiceAway
 from service_tests.running import Running, free_port
 from service_tests.servers import Wire
 
@@ -63,3 +63,13 @@ def test_a_service_that_is_away_is_waited_for_as_long_as_is_wanted(monkeypatch: 
             patient.info()
         assert 30 < sum(pauses) <= 60
         assert away.value.unsent
+
+
+def test_a_job_whose_events_are_lost_is_watched_on(wire: Wire, over_wire: Client, standing: dict[str, str]) -> None:
+    job = over_wire.start_diagnosis(standing["phase"], "gram", [[1.0, 2, 3], [2, 3, 5], [0, 1, 1]])
+    wire.lose_reply_to(b"/events")
+    seen: list[JobEvent] = []
+    assert job.wait(progress=seen.append)["rows"] == 3
+    assert wire.lost == 1
+    ids = [tuple(map(int, event.event_id.split("-"))) for event in seen]
+    assert ids == sorted(set(ids)), "an event came twice, or out of order"

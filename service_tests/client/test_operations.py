@@ -1,21 +1,13 @@
 """The client has a call for every operation of the service, with all of its parameters."""
 
 import inspect
-import json
-from pathlib import Path
 from typing import get_args
 
 from bochner_client import Client
 from bochner_client.calls.maps import FrozenArray
+from service_tests.api.operations import DOCUMENT, OPERATIONS
 from service_tests.cases import each
 
-DOCUMENT = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
-OPERATIONS = {
-    operation["operationId"]: (method.upper(), path)
-    for path, operations in DOCUMENT["paths"].items()
-    for method, operation in operations.items()
-    if not path.startswith("/v2")  # the Open Inference Protocol, which has clients of its own
-}
 ARRAYS = get_args(FrozenArray)
 
 
@@ -43,6 +35,8 @@ UNUSED = {"If-None-Match", "If-Range", "Range", "Content-Encoding", "Accept-Enco
 @each("operation", OPERATIONS)
 def test_every_operation_has_a_call_and_every_parameter_is_an_argument_of_it(operation: str) -> None:
     method, path = OPERATIONS[operation]
+    if path.startswith("/v2"):  # the Open Inference Protocol, which has clients of its own
+        return
     call = getattr(Client, "get_array" if operation.removeprefix("get_") in ARRAYS else operation, None)
     assert call, f"{method} {path} is new: add it to client/bochner_client/calls, and to operations.py there"
     taken = inspect.signature(call).parameters

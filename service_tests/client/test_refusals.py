@@ -1,7 +1,5 @@
 import pickle
 
-import pytest
-
 from app.api.problem_kinds import KINDS
 from bochner_client import JobFailed, JobRecord, ServiceAway
 from bochner_client.refusals import refusal
@@ -15,14 +13,6 @@ def test_every_kind_of_problem_has_its_exception(slug: str) -> None:
     assert slug in type(error).slugs
     assert (error.slug, error.title, error.detail, error.limit, error.value) == (slug, "T", "what came", "max", 3)
     assert str(error) == f"{KINDS[slug].status}: what came"
-
-
-@pytest.mark.parametrize(
-    ("status", "name"), [(404, "NotFound"), (502, "Unavailable"), (412, "PreconditionFailed"), (418, "Refused")]
-)
-def test_what_has_no_document_goes_by_its_status(status: int, name: str) -> None:
-    assert type(refusal(status, {})).__name__ == name
-    assert type(refusal(status, {"type": "/problems/of-a-newer-service"})).__name__ == name
 
 
 def test_exceptions_go_from_process_to_process() -> None:

@@ -55,12 +55,6 @@ def test_the_command_line_says_what_went_wrong(jobs_service: Running, name: str,
         assert "Traceback" not in ended.stderr
 
 
-def test_a_worker_needs_a_store(tmp_path: Path) -> None:
-    alone = run("worker", "--data-dir", str(tmp_path))
-    assert alone.returncode == 1
-    assert "No service runs on" in alone.stderr
-
-
 def test_the_command_line_sends_a_key(jobs_service: Running, name: str, tmp_path: Path) -> None:
     """A service that needs none is held to it all the same, and so tells whether it came."""
     reads, writes = (made(jobs_service.socket, AskedKey(name="k", role=role)).key for role in (Role.read, Role.write))

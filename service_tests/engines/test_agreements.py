@@ -4,7 +4,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import closing
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -159,19 +158,3 @@ def test_faiss_counts_the_hashes_that_differ_and_its_kernels_are_unbiased(coded:
         np.testing.assert_array_equal(found, again)
     kernels = np.take_along_axis(1 - 2 * distances / S, np.argsort(found, axis=1), axis=1)
     unbiased(coded, kernels, np.sqrt((1 - min_max(coded.rows[:QUERIES], coded.rows) ** 2) / S))
-
-
-@pytest.mark.nightly
-def test_milvus_counts_agreements(coded: Coded, tmp_path: Path) -> None:
-    needs("milvus_lite", "pymilvus")
-    page = functions("engines/milvus.md")
-    milvus = page["MilvusClient"](str(tmp_path / "milvus.db"))
-    try:
-        page["fill"](milvus, coded.columns)
-        found = page["nearest"](milvus, coded.columns[:QUERIES], N)
-    finally:
-        milvus.close()
-    for query, near in enumerate(found):
-        numbers, counted = np.array(near).T
-        same = (coded.numbers[query] == coded.numbers[numbers.astype(int)]).sum(axis=1)
-        np.testing.assert_array_equal(counted, same)

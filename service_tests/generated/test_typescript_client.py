@@ -21,20 +21,10 @@ from service_tests.generated.conftest import Target
 
 OPENAPI = Path(__file__).parents[2] / "openapi" / "openapi.json"
 TOOLS = Path(__file__).parent / "typescript" / "node_modules"
-CONFIGURATION = {
-    "compilerOptions": {
-        "strict": True,
-        "noUncheckedIndexedAccess": True,
-        "noEmitOnError": True,
-        "target": "es2022",
-        "lib": ["es2022", "dom"],
-        "module": "nodenext",
-        "moduleResolution": "nodenext",
-        "outDir": "made",
-        "types": ["node"],
-    },
-    "files": ["calls.ts"],
-}
+CONFIGURATION = """{"files": ["calls.ts"], "compilerOptions": {
+  "strict": true, "noUncheckedIndexedAccess": true, "noEmitOnError": true, "target": "es2022", "types": ["node"],
+  "lib": ["es2022", "dom"], "module": "nodenext", "moduleResolution": "nodenext", "outDir": "made"
+}}"""
 HEAD = """\
 import createClient from "openapi-fetch";
 import type { components, paths } from "./api.js";
@@ -56,45 +46,30 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A package with the types of the document, `api.ts`."""
-    made = tmp_path / "client"
-    made.mkdir()
-    (made / "node_modules").symlink_to(TOOLS)
-    (made / "package.json").write_text('{"type": "module"}')
-    (made / "tsconfig.json").write_text(json.dumps(CONFIGURATION))
-    # What has a default may be left out of a body.
-    run(made, "openapi-typescript", str(OPENAPI), "-o", "api.ts", "--default-non-nullable=false")
-    return made
-
-
 def test_every_operation_is_called_with_bodies_and_answers_of_the_types_of_the_document(
-    folder: Path, target: Target
+    tmp_path: Path, target: Target
 ) -> None:
-    (folder / "calls.ts").write_text(HEAD + "\n".join(map(written, target.calls)))
-    run(folder, "tsc")
-    command = ["node", str(folder / "made" / "calls.js"), target.url, target.key]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [(operation, status) for operation, status, _ in answers] == [
-        (call.operation, call.status) for call in target.calls
-    ]
-    assert {operation for operation, *_ in answers} == set(OPERATIONS), (
-        "add a call of the new operation to docs/calls.py"
-    )
+    (tmp_path / "node_modules").symlink_to(TOOLS)
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "tsconfig.json").write_text(CONFIGURATION)
+    # What has a default may be left out of a body.
+    types = (str(TOOLS / ".bin" / "openapi-typescript"), str(OPENAPI), "-o", "api.ts")
+    run(tmp_path, *types, "--default-non-nullable=false")
+    (tmp_path / "calls.ts").write_text(HEAD + "\n".join(map(written, target.calls)))
+    run(tmp_path, str(TOOLS / ".bin" / "tsc"))
+    said = run(tmp_path, "node", str(tmp_path / "made" / "calls.js"), target.url, target.key)
+    answers = [json.loads(line) for line in said.splitlines()]
+    assert [tuple(one[:2]) for one in answers] == [(call.operation, call.status) for call in target.calls]
     by_title = {(call.operation, call.title): told for call, (*_, told) in zip(target.calls, answers, strict=True)}
     array = np.load(io.BytesIO(base64.b64decode(by_title["transform", "npy_both_ways"])))
     assert array == pytest.approx(np.array(by_title["transform", "dense"]["features"]), rel=1e-6)
 
 
-def run(folder: Path, *command: str) -> None:
-    """Run a tool of the package; its words where it fails."""
-    done = subprocess.run(
-        [str(TOOLS / ".bin" / command[0]), *command[1:]], capture_output=True, text=True, check=False, cwd=folder
-    )
+def run(folder: Path, *command: str) -> str:
+    """Run a tool; its words."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def written(call: Call) -> str:
@@ -114,26 +89,22 @@ def written(call: Call) -> str:
     if call.accept != JSON:
         more += f' parseAs: "{"text" if call.accept.startswith(("text/", "image/")) else "arrayBuffer"}",'
     options = json.dumps({**said, "headers": headers}, ensure_ascii=False)[1:-1]
-    name = json.dumps(call.operation)
-    sent = f"await client.{method}({json.dumps(path)}, {{ {options}, {more} }})"
     sent = f"await client.{method}({json.dumps(path)}, {{ {options}, {more} }})"
     described = type_of(call)
     # Other formats than JSON are strings to these types.
     narrowed = 'if (typeof data === "string") throw new Error(data);' if described != "unknown" else ""
-    answer = f"const answer: {described} = data; told({name}, response, error, answer);"
+    answer = f"const answer: {described} = data; told({json.dumps(call.operation)}, response, error, answer);"
     return f"{{ const {{ data, error, response }} = {sent}; {narrowed} {answer} }}"
 
 
 def type_of(call: Call) -> str:
     """The type of an answer: its schema among the components, where it is JSON of one."""
     method, path = OPERATIONS[call.operation]
-    answer = DOCUMENT["paths"][path][method.lower()]["responses"][str(call.status)]
-    reference = answer.get("content", {}).get(JSON, {}).get("schema", {}).get("$ref", "")
-    others = [
-        one.get("content", {}).get(JSON, {}).get("schema", {}).get("$ref")
+    kinds = {
+        one.get("content", {}).get(JSON, {}).get("schema", {}).get("$ref", "")
         for status, one in DOCUMENT["paths"][path][method.lower()]["responses"].items()
         if status.startswith("2")
-    ]
-    if call.accept != JSON or call.content or len(set(others)) != 1 or not reference:
+    }
+    if call.accept != JSON or call.content or len(kinds) != 1 or kinds == {""}:
         return "unknown"
-    return f'components["schemas"]["{re.sub(".*/", "", reference)}"] | undefined'
+    return f'components["schemas"]["{re.sub(".*/", "", kinds.pop())}"] | undefined'

@@ -13,21 +13,11 @@ def test_every_mark_has_its_colour_and_every_label_stands_in_the_document() -> N
     others: list[Mark] = [Star(1.5, 2.0, "the star"), Beyond(1.2, True, "much"), Histogram([1, 2], [3], "steps", None)]
     panel = Panel([*curves, *others], "across", "up", "above", "log2", "log", (0.5, 5), legend_beside=True)
     one = svg(Drawing([[panel]], title="over all"))
-    for text in (
-        "across",
-        "up",
-        "above",
-        "over all",
-        "the star",
-        "much",
-        "steps",
-        *(f"curve {i}" for i in range(1, 18)),
-    ):
-        assert text in words(one)
+    labels = {"across", "up", "above", "over all", "the star", "much", "steps", *(f"curve {i}" for i in range(1, 18))}
+    assert labels <= set(words(one))
     document = one.decode()
     assert all(colour in document for colour in COLOURS)
     assert document.count(COLOURS[1]) > document.count(COLOURS[2]), "the seventeenth curve has the first colour again"
-    assert len(set(COLOURS)) == len(COLOURS) == 16
 
 
 def test_the_cells_of_a_density_are_in_the_document_in_the_shade_of_their_count() -> None:

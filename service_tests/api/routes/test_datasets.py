@@ -69,13 +69,6 @@ def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: 
     assert_problem(http, put_dataset(http, name, rows), 422, "invalid-input")
 
 
-@each("ttl", ["0", "1.5", "soon", "", "31622401", "1" * 30])
-@pytest.mark.usefixtures("nothing_stored")
-def test_a_bad_time_to_live_is_refused(http: httpx.Client, name: str, ttl: str) -> None:
-    problem = assert_problem(http, put_dataset(http, name, ROWS, ttl), 422, "invalid-input")
-    assert problem["errors"][0]["parameter"] == "ttl"
-
-
 @pytest.mark.usefixtures("nothing_stored")
 def test_other_refusals_are_those_of_vectors(http: httpx.Client, name: str) -> None:
     path = f"/v1/datasets/{name}"

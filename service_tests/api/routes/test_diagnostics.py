@@ -9,7 +9,7 @@ import pytest
 
 from service_tests.api.conftest import SPEC
 from service_tests.cases import each
-from service_tests.checks import JSON, RESPOND_ASYNC, assert_problem, finished, post, put, put_dataset
+from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, post, put, put_dataset
 
 ROWS = np.random.default_rng(6).normal(size=(40, 3)).round(3)
 FIGURES = {"relative_frobenius", "relative_spectral", "max_abs", "mean_square", "bias"}
@@ -62,19 +62,6 @@ def test_a_picture_is_an_svg_document_that_takes_the_colour_of_the_page(http: ht
     image = post(http, path, body, accept="image/png")
     assert image.headers["content-type"] == "image/png"
     assert image.content.startswith(b"\x89PNG\r\n\x1a\n")
-
-
-@each(
-    ("accept", "chosen"),
-    [
-        ("image/png, image/svg+xml;q=0.9", "image/png"),
-        ("text/html, image/avif, image/webp, image/apng, image/svg+xml, image/*;q=0.8, */*;q=0.5", "image/svg+xml"),
-        ("*/*", JSON),
-    ],
-)
-def test_the_picture_that_accept_prefers_is_drawn(http: httpx.Client, fourier: str, accept: str, chosen: str) -> None:
-    answer = post(http, f"{fourier}/diagnostics/max-error", {"diameters": [1, 2], "samples": 10}, accept=accept)
-    assert answer.headers["content-type"] == chosen
 
 
 def test_a_format_that_nothing_is_written_in_is_not_acceptable(http: httpx.Client, fourier: str) -> None:

@@ -92,16 +92,6 @@ def test_a_map_with_indexes_stays_until_they_are_gone(http: httpx.Client, name: 
     assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
-def test_a_map_does_not_expire_while_an_index_is_over_it(http: httpx.Client, name: str) -> None:
-    path = made(http, name)
-    spec = http.get(f"/v1/maps/{name}").json()["spec"]
-    assert put(http, f"{name}?ttl=100", spec).status_code == 200
-    record = http.get(f"/v1/maps/{name}").json()
-    assert (record["ttl"], record["expires_at"]) == (100, None)
-    assert http.delete(path).status_code == 204
-    assert http.get(f"/v1/maps/{name}").json()["expires_at"] is not None
-
-
 @each(
     ("part", "value"),
     [("codes.1", None), ("codes.1", b"\xff" * 200), ("ids.0", b"\xff" * 200), ("revisions", b""), ("state", None)],

@@ -58,14 +58,6 @@ def refused(answer: httpx.Response, status: int, said: str) -> dict[str, Any]:
     return document
 
 
-def test_the_server_says_what_it_is_and_how(http: httpx.Client) -> None:
-    told = http.get("/v2").json()
-    assert told["name"] == "bochner"
-    assert "binary_tensor_data" in told["extensions"]
-    assert http.get("/v2/health/live").json() == {"live": True}
-    assert http.get("/v2/health/ready").json() == {"ready": True}
-
-
 @each(
     ("form", "given"),
     [
@@ -121,14 +113,6 @@ def test_codes_and_complex_features_are_those_of_their_calls(http: httpx.Client,
     np.testing.assert_array_equal(found["codes"], codes)
     found = outputs(infer(http, standing["gmm"], {"inputs": [tensor()]}))
     np.testing.assert_array_equal(found["codes"], array(post_npy(http, f"{standing['gmm']}/codes", ROWS)))
-
-
-def test_the_id_of_a_request_is_in_its_answer(http: httpx.Client, standing: dict[str, str]) -> None:
-    asked = {"id": "é-7", "inputs": [tensor()], "model_name": "whatever"}
-    answer = infer(http, standing["phase"], asked).json()
-    assert answer["id"] == "é-7"
-    assert answer["model_name"] == standing["phase"]
-    assert "id" not in infer(http, standing["phase"], {"inputs": [tensor()]}).json()
 
 
 SIZE = {"binary_data_size": 84}

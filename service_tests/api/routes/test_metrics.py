@@ -1,20 +1,15 @@
 """The text that Prometheus reads: as it was declared, whole, and in both of its forms."""
 
-from contextlib import suppress
 from importlib.metadata import version
-from pathlib import Path
 
 import httpx
 import pytest
-import redis
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_prometheus
 
 from app.metrics.declared import ASKED, COUNTED
 from service_tests.checks import post
-from service_tests.metered import samples, told, total, value
-from service_tests.running import service
-from service_tests.servers import until, valkey
+from service_tests.metered import samples, told, value
 
 DECLARED = {one.name: one for one in (*COUNTED, *ASKED)}
 
@@ -54,16 +49,3 @@ def test_the_service_its_processes_and_its_store_are_told(http: httpx.Client) ->
     assert value(found, "bochner_store_up") == 1
     assert value(found, "bochner_store_limit_names") == 100_000
     assert value(found, "bochner_store_memory_bytes") > 1e5
-
-
-@pytest.mark.nightly
-def test_a_service_whose_store_is_away_still_tells_what_it_has_counted(tmp_path: Path) -> None:
-    with valkey(tmp_path) as url, service(tmp_path / "data", "--redis-url", url) as running, running.client() as http:
-        assert value(samples(http), "bochner_store_up") == 1
-        with redis.Redis.from_url(url) as store, suppress(redis.ConnectionError):
-            store.shutdown(nosave=True)
-        found = samples(http)
-        assert value(found, "bochner_store_up") == 0
-        assert not any(name.startswith(("bochner_jobs", "bochner_store_bytes")) for name, _ in found)
-        assert total(found, "bochner_requests_total") >= 1
-        until(lambda: total(samples(http), "bochner_store_seconds_count", outcome="error") >= 1)

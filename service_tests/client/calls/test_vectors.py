@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bochner_client import BochnerWarning, Client, DatasetRows, InvalidInput, TooLarge
+from bochner_client import BochnerWarning, Client, InvalidInput, TooLarge
 from service_tests.cases import each
 from service_tests.checks import array, post_npy
 from service_tests.client.conftest import Asked
@@ -71,14 +71,6 @@ def test_what_the_service_refuses_is_told(ask: Asked, standing: dict[str, str]) 
         ask.transform(standing["phase"], np.zeros((200_000, 3)))
     assert (refused.value.limit, refused.value.value) == ("max_body_bytes", 2_000_000)
     assert refused.value.setting == "BOCHNER_MAX_BODY_BYTES"
-
-
-def test_rows_of_a_dataset_stand_for_vectors(ask: Asked, standing: dict[str, str], name: str) -> None:
-    ask.put_dataset(name, ROWS)
-    whole = ask.transform(standing["phase"], ROWS)
-    assert np.array_equal(ask.transform(standing["phase"], DatasetRows(name)), whole)
-    sample = ask.transform(standing["phase"], DatasetRows(name, rows=3, seed=1))
-    assert {row.tobytes() for row in sample} <= {row.tobytes() for row in whole}
 
 
 def test_kernels_are_those_of_the_service(ask: Asked, standing: dict[str, str]) -> None:

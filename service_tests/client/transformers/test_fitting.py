@@ -1,6 +1,5 @@
 """A fit finds what its map is, shares it with equal fits, and holds all that it takes to make it anew."""
 
-import pickle
 from typing import Any
 
 import httpx
@@ -93,10 +92,3 @@ def test_more_rows_than_a_dataset_holds_are_stood_for_by_some_of_them(running: R
         fitted = FeatureMap(s=8, length_scale=5.0, input="standardize", url=running.url).fit(rows)
     assert fitted.spec_["input"]["center"] == pytest.approx(np.arange(10), abs=0.05)
     assert fitted.spec_["input"]["center"] != pytest.approx(rows.mean(axis=0).tolist(), abs=1e-9)
-
-
-def test_a_seed_that_is_left_open_is_drawn_at_each_fit(running: Running) -> None:
-    asked = FeatureMap(s=4, length_scale=1.0, seed=None, url=running.url)
-    first, second = clone(asked).fit(ROWS), clone(asked).fit(ROWS)
-    assert first.spec_["seed"] != second.spec_["seed"]
-    np.testing.assert_array_equal(first.transform(ROWS), pickle.loads(pickle.dumps(first)).transform(ROWS))
