@@ -1,5 +1,6 @@
 """Drawings as SVG and PNG: hostile words, sizes, the same bytes again; errors without a logarithm."""
 
+from typing import Any
 from xml.etree import ElementTree
 
 from app.core.diagnostics.box_discrepancy import BoxErrors
@@ -18,7 +19,7 @@ def words(picture: bytes) -> list[str]:
 def test_box_discrepancies_of_any_size_are_drawn_and_those_that_are_rounding_are_counted() -> None:
     for errors, untold in (((0.0,), 1), ((-1e-18, 0.1), 1), ((1e-300, 1e300), 0)):
         known = {"discrepancy_squared": None, "log_discrepancy_squared": None, "ratio": None}
-        scales = [
+        scales: Any = [
             {"box_scale": 0.5**i, "normalized": error, "expected_monte_carlo": 0.25, **known}
             for i, error in enumerate(errors)
         ]

@@ -1,5 +1,6 @@
 """Rows of every kind that people keep them in are the same rows."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -36,7 +37,7 @@ class Tensor:
         return self.array.__dlpack__()
 
 
-KINDS = {
+KINDS: dict[str, Callable[[NDArray[Any]], Any]] = {
     "float64": lambda rows: rows.astype(np.float64),
     "float16": lambda rows: rows.astype(np.float16),
     "big-endian": lambda rows: rows.astype(">f4"),
@@ -65,7 +66,7 @@ def features(fitted: FeatureMap) -> NDArray[Any]:
 def test_rows_of_each_kind_have_the_same_features(
     running: Running, fitted: FeatureMap, features: NDArray[Any], kind: str
 ) -> None:
-    rows = KINDS[kind](NUMBERS)  # type: ignore[no-untyped-call]
+    rows = KINDS[kind](NUMBERS)
     np.testing.assert_allclose(fitted.transform(rows), features, rtol=0, atol=1e-7)
     fresh = FeatureMap(s=16, length_scale=2.0, url=running.url).fit(rows)
     assert fresh.name_ == fitted.name_
