@@ -66,10 +66,10 @@ def test_a_service_that_is_away_is_waited_for_as_long_as_is_wanted(monkeypatch: 
 
 
 def test_a_job_whose_events_are_lost_is_watched_on(wire: Wire, over_wire: Client, standing: dict[str, str]) -> None:
-    job = over_wire.start_diagnosis(standing["phase"], "gram", [[1.0, 2.0, 3.0], [2.0, 3.0, 5.0], [0.0, 1.0, 1.0]])
+    job = over_wire.start_diagnosis(standing["phase"], "gram", [[1.0, 2.0, 3.0], [2.0, 3.0, 5.0]])
     wire.lose_reply_to(b"/events")
     seen: list[JobEvent] = []
-    assert job.wait(progress=seen.append)["rows"] == 3
+    assert job.wait(progress=seen.append)["rows"] == 2
     assert wire.lost == 1
     ids = [tuple(map(int, event.event_id.split("-"))) for event in seen]
     assert ids == sorted(set(ids)), "an event came twice, or out of order"

@@ -21,10 +21,7 @@ def cut(path: Path) -> None:
 BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "wide.npy": (lambda path: np.save(path, np.ones((3, 6))), "wide.npy: rows have 6 entries; this map takes 5"),
     "cut.npy": (cut, "cut.npy: it has 140 bytes; its header announces 248"),
-    "nan.npy": (
-        lambda path: np.save(path, np.array([[1.0] * 5, [1.0, 1, 1, np.nan, 1]])),
-        "nan.npy, row 1: column 3 is",
-    ),
+    "nan.npy": (lambda path: np.save(path, [[1.0] * 5, [1.0] * 3 + [np.nan, 1.0]]), "nan.npy, row 1: column 3 is"),
     "damaged.parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(100) + b"PAR1"), "damaged.parquet: "),
     "bare.csv": (lambda path: path.write_text("1.5,2,3,4,5\n"), "bare.csv: its first line has the number 1.5: say"),
     "short.csv": (lambda path: path.write_text("a,b,c,d,e\n1,2,3,4,5\n\n1,2,3,4\n"), "short.csv, row 1: it has 4"),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -123,15 +124,13 @@ def test_listeners_take_no_place_of_those_that_want_work_done(
     http: httpx.Client, jobs_service: Running, name: str
 ) -> None:
     link = put(http, name, LONG).json()["job"]
-    streams = [jobs_service.client() for _ in range(8)]
-    try:
-        for one in streams:
-            one.stream("GET", link + "/events").__enter__()
+    with ExitStack() as stack:
+        for _ in range(8):
+            client = stack.enter_context(jobs_service.client())
+            stack.enter_context(client.stream("GET", link + "/events"))
+            stack.callback(client.close)  # gone, without a word
         sobol, waits = {**SPEC, "sampler": {"kind": "sobol"}}, {"Prefer": "wait=20"}
         assert http.put(f"/v1/maps/{name}-b", json=sobol, headers=waits).status_code == 201
-    finally:
-        for client in streams:  # gone, without a word
-            client.close()
     http.delete(link)
     ended(http, link)
 

@@ -20,8 +20,7 @@ def test_codes_one_hot_are_sparse_rows_that_linear_learners_take(running: Runnin
     one_hot = HashMap(s=32, bits=4, url=running.url).fit(rows)
     found: Any = one_hot.transform(rows)
     assert isinstance(found, sparse.csr_array)
-    assert found.shape == (3000, 32 * 16)
-    assert found.dtype == np.float32
+    assert (found.shape, found.dtype) == ((3000, 32 * 16), np.dtype(np.float32))
     assert {found.indices.dtype, found.indptr.dtype} == {np.dtype(np.int32)}
     with running.client() as http:
         codes = array(post_npy(http, f"{one_hot.name_}/codes?encoding=one_hot&bits=4&on_zero=mark", rows))
