@@ -1,4 +1,4 @@
-"""What comes from proxies and from strangers, over real connections, and HTTPS."""
+"""What comes from proxies and from strangers, over real connections."""
 
 import time
 from collections.abc import Iterator

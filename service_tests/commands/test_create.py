@@ -1,4 +1,4 @@
-"""The commands that talk to a service, and the worker, as a user runs them."""
+"""The commands that talk to a service, as a user runs them."""
 
 import json
 import os

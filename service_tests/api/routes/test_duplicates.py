@@ -1,4 +1,4 @@
-"""Duplicates in an index over HTTP, against all pairs of its codes."""
+"""Duplicates in an index over HTTP."""
 
 import httpx
 

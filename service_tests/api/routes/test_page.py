@@ -1,4 +1,4 @@
-"""The page at /: for who asks for HTML by name. It is harmless without a key, and brings all it needs with it."""
+"""The page at /: for who asks for HTML by name. It brings all it needs with it."""
 
 import re
 from pathlib import Path

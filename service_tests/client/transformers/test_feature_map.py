@@ -1,4 +1,4 @@
-"""The transformers are what scikit-learn means by one, and its pipelines and searches take them."""
+"""The transformers are what scikit-learn means by one."""
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
