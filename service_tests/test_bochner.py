@@ -1,8 +1,6 @@
 """The package `bochner`: the core under names of its own, for processes without a service."""
 
 import io
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -53,15 +51,6 @@ def test_codes_of_dense_and_sparse_rows_are_the_same(sampler: str) -> None:
         built.codes(x, bits=4)
 
 
-def test_signed_codes_are_packed_or_fingerprints_of_bands() -> None:
-    built, x = bochner.build(SPEC), rows(9, 1)
-    packed = built.codes(x)
-    assert (packed.shape, packed.dtype.str) == ((9, 4), "|u1")
-    assert built.codes(x, "fingerprint", bits=32, rows_per_band=8).shape == (9, 4)
-    with pytest.raises(bochner.InvalidOption):
-        built.codes(x, "packed", rows_per_band=8)
-
-
 def test_samplers_learn_from_datasets_that_are_given() -> None:
     learned = SPEC | {"s": 8, "sampler": {"kind": "landmarks", "dataset": "mine"}}
     built = bochner.build(learned, datasets={"mine": rows(60, 1)})
@@ -87,11 +76,3 @@ def test_the_lines_of_the_page_run(tmp_path_factory: pytest.TempPathFactory, mon
     assert (names["features"] == here.transform(names["rows"])).all()
     exec(script("gaussian = "), names)
     assert np.abs(names["approximate"] - names["exact"]).max() < 0.5
-
-
-@pytest.mark.nightly
-def test_nothing_of_a_service_is_loaded() -> None:
-    others = {"app.store", "app.services", "app.api", "app.jobs", "fastapi", "redis", "uvicorn", "httpx"}
-    source = f"import sys, bochner; print({others!r} & sys.modules.keys())"
-    loaded = subprocess.run([sys.executable, "-c", source], check=True, capture_output=True, text=True).stdout
-    assert loaded.strip() == "set()"

@@ -3,13 +3,11 @@
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl
 
 import httpx
 import numpy as np
 import pytest
 
-from app.core.hashing.encodings import Encoding
 from app.services.keys import AskedKey
 from app.store.keys import Role
 from service_tests.checks import JSON, RESPOND_ASYNC, finished, put, put_dataset
@@ -172,26 +170,6 @@ def test_the_example_of_advice_is_accepted(http: httpx.Client, name: str) -> Non
     assert put(http, name, {**HASHES, "input_dim": LETTERS.shape[1]}).status_code == 201
     answer = http.post("/v1/indexes/advice", json=body)
     assert answer.status_code == 200, answer.text
-
-
-def test_every_name_tells_operation_and_title() -> None:
-    document = json.loads((FOLDER.parent / "openapi.json").read_text())
-    with_body = {
-        operation["operationId"]
-        for methods in document["paths"].values()
-        for operation in methods.values()
-        if "requestBody" in operation
-    }
-    assert {operation(example) for example in EXAMPLES} == with_body
-    for example in EXAMPLES:
-        _, title, *_, suffix = example.name.split(".")
-        assert title
-        assert suffix == "json"
-
-
-def test_every_encoding_has_an_example() -> None:
-    shown = {dict(parse_qsl(query(example))).get("encoding") for example in EXAMPLES}
-    assert set(Encoding) - {"zero_bit", "pairs"} <= shown, "these two are recognised without their names"
 
 
 @pytest.mark.parametrize(("family", "member"), [("kernels", "kernel"), ("samplers", "sampler"), ("forms", "form")])

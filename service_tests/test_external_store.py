@@ -72,20 +72,6 @@ def test_a_store_that_may_lose_maps_gets_none(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("options", [VOLATILE, EVICTING])
-def test_a_store_that_may_lose_maps_serves_who_accepts_it(
-    tmp_path: Path, gaussian: dict[str, Any], options: tuple[str, ...]
-) -> None:
-    with (
-        valkey(tmp_path, *options) as url,
-        service(tmp_path / "data", "--redis-url", url, "--allow-volatile-store", "true") as running,
-        running.client() as http,
-    ):
-        assert put(http, "m", gaussian).status_code == 201
-        assert post(http, "m/transform", ROWS).status_code == 200
-
-
-@pytest.mark.nightly
 def test_without_its_store_the_service_is_live_and_refuses_and_recovers(
     tmp_path: Path, gaussian: dict[str, Any]
 ) -> None:

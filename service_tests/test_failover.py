@@ -1,6 +1,5 @@
 """Services on a cluster, and on a primary that sentinels watch over: primaries are killed while clients write."""
 
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -11,10 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from app.store.connection import connect
-from app.store.keys import KeyStore, Role, drawn
-from service_tests.checks import RESPOND_ASYNC, assert_problem, post, put, put_dataset
-from service_tests.clusters import Cluster, Node, Pair, cluster, sentinels
+from service_tests.checks import assert_problem, post, put
+from service_tests.clusters import Cluster, Node, cluster, sentinels
 from service_tests.running import Running, service
 from service_tests.servers import access_list, until
 
@@ -111,78 +108,12 @@ def answered(call: Callable[..., httpx.Response], *args: Any, **options: Any) ->
     return answer
 
 
-def admin_key(nodes: Cluster) -> str:
-    made = drawn("ops", Role.admin, None, None, None)
-    with connect(nodes.url, 5) as client:
-        KeyStore(client, 9).create(made.key)
-    return made.text
-
-
-@pytest.mark.nightly
-def test_a_cluster_keeps_maps_datasets_jobs_and_keys(
-    nodes: Cluster, running: Running, gaussian: dict[str, Any]
-) -> None:
-    with running.client() as http:
-        store = http.get("/v1/info").json()["store"]
-        assert [store[name] for name in ("topology", "primaries", "replicas", "confirmed_by")] == ["cluster", 3, 1, 1]
-        for i in range(12):
-            assert answered(put, http, f"m{i}", gaussian).status_code in (200, 201)
-            assert answered(put, http, f"m{i}", gaussian).status_code == 200
-            assert answered(put_dataset, http, f"d{i}", [[1, 2, 3]]).status_code in (200, 201)
-            body = {"vectors": {"dataset": f"d{i}"}}
-            assert answered(post, http, f"m{i}/transform", body).status_code == 200
-        for names, path in (("maps", "/v1/maps?prefix=m"), ("datasets", "/v1/datasets")):
-            listed = answered(http.get, path)
-            found = [one["name"] for one in listed.json()[names]]
-            assert found == sorted(f"{names[0]}{i}" for i in range(12))
-        for i in range(3):
-            path = f"/v1/maps/j{i}"
-            answer = answered(http.put, path, json=gaussian, headers=RESPOND_ASYNC)
-            assert answer.status_code == 202
-            job = answer.json()["job"]
-            until(lambda job=job: answered(http.get, job).json()["state"] == "succeeded")  # type: ignore[misc]
-            events = answered(http.get, f"{job}/events")
-            assert '"succeeded"' in events.text
-            assert answered(post, http, f"j{i}/transform", ROWS).status_code == 200
-        with running.client(Authorization=f"Bearer {admin_key(nodes)}") as admin:
-            until(lambda: admin.get("/v1/keys").status_code == 200)
-            key = answered(admin.post, "/v1/keys", json={"name": "k", "role": "read", "rate": 100})
-            assert key.status_code == 201
-            with running.client(Authorization=f"Bearer {key.json()['key']}") as other:
-                assert answered(other.get, "/v1/maps/m1").status_code == 200
-                assert answered(other.delete, "/v1/maps/m1").status_code == 403
-            assert answered(admin.delete, f"/v1/keys/{key.json()['id']}").status_code in (204, 404)
-        for i in range(12):
-            assert answered(http.delete, f"/v1/maps/m{i}").status_code in (204, 404)
-            assert answered(http.get, f"/v1/maps/m{i}").status_code == 404
-
-
 def test_a_killed_primary_of_a_cluster_takes_nothing_along(
     nodes: Cluster, running: Running, gaussian: dict[str, Any]
 ) -> None:
     nodes.settle()
     with running.client() as http, load(running, gaussian) as made:
         fails_over(http, made, lambda: nodes.primaries()[1], nodes.settle)
-
-
-@pytest.mark.nightly
-def test_a_primary_that_stands_still_refuses_no_longer_than_the_timeout_and_others_serve(
-    nodes: Cluster, running: Running, gaussian: dict[str, Any]
-) -> None:
-    nodes.settle()
-    with running.client() as http:
-        names = [f"s{i}" for i in range(12)]
-        for name in names:
-            assert answered(put, http, name, gaussian).status_code in (200, 201)
-        stopped = nodes.primaries()[2]
-        stopped.kill(signal.SIGSTOP)
-        began = time.monotonic()
-        answers = {name: post(http, f"{name}/transform", ROWS) for name in names}
-        assert {200} < {answer.status_code for answer in answers.values()} | {503}
-        stopped.kill(signal.SIGCONT)
-        assert time.monotonic() - began < 60
-        nodes.settle()
-        until(lambda: {post(http, f"{name}/transform", ROWS).status_code for name in names} == {200})
 
 
 @pytest.mark.nightly
@@ -199,28 +130,3 @@ def test_a_killed_primary_of_sentinels_takes_nothing_along(tmp_path: Path, gauss
 
             with load(running, gaussian) as made:
                 fails_over(http, made, primary, watched.settle)
-
-
-@pytest.mark.nightly
-def test_a_service_on_a_replica_serves_what_is_there_and_makes_nothing(
-    tmp_path: Path, gaussian: dict[str, Any]
-) -> None:
-    pair = Pair(tmp_path)
-    try:
-        with service(tmp_path / "a", "--redis-url", pair.url) as running, running.client() as http:
-            assert put(http, "m", gaussian | {"seed": 3}).status_code == 201
-            assert http.put("/v1/maps/l?ttl=80", json=gaussian).status_code == 201
-            features, put_at = post(http, "m/transform", ROWS).content, time.monotonic()
-        of_replica = f"redis://127.0.0.1:{pair.replica.port}/0"
-        with service(tmp_path / "b", "--redis-url", of_replica) as running, running.client() as http:
-            ready = http.get("/health/ready").json()
-            assert ready == {"status": "ready", "warnings": ["the store is a replica, which takes no writes"]}
-            assert post(http, "m/transform", ROWS).content == features
-            time.sleep(max(0, put_at + 80 / 16 + 1 - time.monotonic()))  # from then on a use is to be noted
-            assert post(http, "l/transform", ROWS).status_code == 200
-            assert "the use of map 'l' is not noted" in next(tmp_path.glob("b.*.log")).read_text()
-            for refused in (put(http, "n", gaussian), http.delete("/v1/maps/m")):
-                document = assert_problem(http, refused, 503, "store-unavailable")
-                assert document["detail"] == "the store is a replica, which takes no writes"
-    finally:
-        pair.close()

@@ -152,24 +152,6 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     assert not answers(again.socket), "a service that is stopped stops its store"
 
 
-@pytest.mark.gate
-def test_a_map_made_anew_elsewhere_is_never_served_stale(
-    running: Running, http: httpx.Client, tmp_path: Path, name: str, gaussian: dict[str, Any]
-) -> None:
-    with service(tmp_path / "data", "--redis-url", running.socket) as other, other.client() as elsewhere:
-        given = []
-        for seed in range(8):
-            here, there = (http, elsewhere) if seed % 2 else (elsewhere, http)
-            assert put(here, name, {**gaussian, "seed": seed}).status_code == 201
-            features = post(here, f"{name}/transform", ROWS).json()
-            assert post(there, f"{name}/transform", ROWS).json() == features
-            assert features not in given
-            given.append(features)
-            assert there.delete(f"/v1/maps/{name}").status_code == 204
-            for client in (here, there):
-                assert post(client, f"{name}/transform", ROWS).status_code == 404
-
-
 def workers(running: Running) -> int:
     """Server processes below the one that was started."""
     children = psutil.Process(running.process.pid).children()

@@ -11,7 +11,7 @@ import pytest
 from app.in_work import IN_WORK, InWork
 from app.logs import FIELDS, JsonFormatter
 from app.store.keys import Role
-from service_tests.checks import RESPOND_ASYNC, finished, npy, post_npy, put
+from service_tests.checks import npy, post_npy, put
 from service_tests.keyed import Keyed, bearer, keyed, secret_of
 from service_tests.running import service
 from service_tests.servers import until
@@ -76,17 +76,6 @@ def those(here: Keyed, **members: object) -> list[Line]:
 
 
 @pytest.mark.nightly
-def test_the_server_and_the_workers_write_nothing_else(here: Keyed, gaussian: dict[str, Any]) -> None:
-    with here.client(Role.write) as http:
-        assert put(http, "lines", gaussian).status_code == 201
-    every = lines(here)
-    assert all({"time", "level", "logger", "process", "message"} <= line.keys() for line in every)
-    assert any(
-        line["logger"] == "uvicorn.error" and "Application startup complete" in line["message"] for line in every
-    )
-
-
-@pytest.mark.nightly
 def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussian: dict[str, Any]) -> None:
     with here.client(Role.write) as http:
         put(http, "seen", gaussian)
@@ -110,36 +99,6 @@ def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussia
     assert {name: line.get(name) for name in expected} == expected
     assert 0 < line["seconds"] < 60
     assert line["client"].startswith("127.0.0.1:")
-
-
-@pytest.mark.nightly
-def test_a_job_is_logged_under_the_request_that_has_asked_for_it(here: Keyed) -> None:
-    rows = {"vectors": [[1, 2, 3], [2, 3, 4]] * 20, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "budget": 32}
-    with here.client(Role.read) as http:
-        asked = http.post(
-            "/v1/recommendations",
-            json=rows,
-            headers={**RESPOND_ASYNC, "X-Request-ID": "asks-for-a-job", "traceparent": TRACEPARENT},
-        )
-        job = finished(http, asked)
-    assert job["state"] == "succeeded"
-    until(lambda: those(here, job_id=job["id"], request_id="asks-for-a-job", trace_id=TRACE))
-    until(lambda: those(here, job_id=job["id"], logger="app.jobs.worker"))
-    (line,) = those(here, job_id=job["id"], logger="app.jobs.worker")
-    assert (line["kind"], line["outcome"]) == ("recommend", "succeeded")
-    assert line["seconds"] > 0
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "sent", ["", "x", TRACEPARENT.upper(), f"00-{'0' * 32}-00f067aa0ba902b7-01", TRACEPARENT + "-x"]
-)
-def test_what_is_no_traceparent_is_not_logged(here: Keyed, sent: str) -> None:
-    with here.client(Role.read) as http:
-        answer = http.get("/v1/maps", headers={"traceparent": sent})
-    asked = answer.headers["x-request-id"]
-    until(lambda: those(here, request_id=asked, logger="app.access"))
-    assert not any("trace_id" in line for line in those(here, request_id=asked))
 
 
 @pytest.mark.nightly

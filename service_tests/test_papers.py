@@ -1,7 +1,6 @@
 """The experiments of the papers run, go on where they were, and their pages say what is measured and what is not."""
 
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,15 +10,11 @@ import pytest
 
 pytest.importorskip("sklearn")
 
-from benchmarks.papers import front, min_max_hashing
+from benchmarks.papers import front
 from benchmarks.papers.__main__ import DOCS, RESULTS
 from benchmarks.papers.cells import Bench, Cell, Kept
-from benchmarks.papers.claims.moment_matching import claims as of_moment_matching
-from benchmarks.papers.gram import MEASURES
 from benchmarks.papers.hashing_pages import rbf_from_gcws
-from benchmarks.papers.moment_matching import DATA, METHODS, SIZES
 from benchmarks.papers.over_http import Service
-from benchmarks.papers.pages import Verdict, verdict_of
 from benchmarks.papers.sets import Sets
 from service_tests.running import Running
 
@@ -58,17 +53,6 @@ def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
         assert "NaN" not in json.dumps(found)
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize("paper", front.PAPERS)
-def test_every_tiny_cell_is_measured_and_told(bench: Bench, paper: str) -> None:
-    for cell in front.PAPERS[paper].cells(tiny=True):
-        bench.found(cell)
-    page = front.page_of(paper, bench.kept, tiny=True)
-    assert page.pictures
-    assert all(f"]({name})" in page.text() for name in page.pictures)
-    assert "nan" not in page.text()
-
-
 def test_cells_are_measured_once_and_found_again(tmp_path: Path, http: httpx.Client, sets: Sets) -> None:
     calls = []
     cell = Cell({"figure": "any", "s": 3}, lambda _: calls.append(1) or {"value": 7})  # type: ignore[func-returns-value]
@@ -80,42 +64,6 @@ def test_cells_are_measured_once_and_found_again(tmp_path: Path, http: httpx.Cli
     assert Kept(tmp_path / "results" / "any.jsonl").one(figure="other") is None
 
 
-def test_pages_say_what_is_not_measured() -> None:
-    pages = front.pages({name: Kept() for name in front.PAPERS})
-    first = pages[0].text()
-    assert (
-        first.count(f"| {Verdict.pending} | Run") == first.count("Run `python -m benchmarks.papers` to the end.") > 25
-    )
-    assert first.count(f"| {Verdict.untried} |") > 4
-    for page in pages[1:]:
-        assert re.search(r"\n0 of \d+ cells are measured", page.text())
-        assert not page.pictures
-
-
-def test_verdicts_follow_the_figures() -> None:
-    """Moment matching that leads everywhere holds its claim, and one that trails does not."""
-    for ours, verdict in ((0.01, Verdict.holds), (0.5, Verdict.fails)):
-        kept = Kept()
-        for data in DATA:
-            for s in SIZES:
-                for sampler, estimator in METHODS.values():
-                    error = ours if sampler == "moment matching" else 0.1
-                    figures = {measure: [error, error] for measure in MEASURES}
-                    before = kept.one(figure="gram", data=data, s=s, sampler=sampler) or {}
-                    settings = {"figure": "gram", "data": data, "s": s, "sampler": sampler, "wide": 1.0}
-                    kept.add(settings, {**before, estimator: figures}, 1.0)
-        found = {claim.says: claim.verdict for claim in of_moment_matching(kept)}
-        assert found["Moment matching has the least Gram error throughout."] is verdict
-        assert found["Monte Carlo is worse than every other method."] is Verdict.fails or ours == 0.01
-        assert found["Moment matching leads at every width of the kernel."] is Verdict.pending
-    assert [verdict_of(right, 4) for right in (4, 3, 2, 1)] == [
-        Verdict.holds,
-        Verdict.in_part,
-        Verdict.in_part,
-        Verdict.fails,
-    ]
-
-
 def test_the_variance_of_theorem_4_is_that_of_collisions() -> None:
     """Of e^(−2γ((1−X)/(1+X))²) for X a mean of 4,000 collisions, simulated."""
     rng, gamma, rho, k = np.random.default_rng(1), 5.0, 0.5, 4000
@@ -125,23 +73,7 @@ def test_the_variance_of_theorem_4_is_that_of_collisions() -> None:
     assert k * estimates.var() == pytest.approx(float(rbf_from_gcws(gamma, np.array(rho))), rel=0.05)
 
 
-def test_settings_of_cells_differ() -> None:
-    for paper in front.PAPERS.values():
-        for tiny in (False, True):
-            every = [json.dumps(cell.settings, sort_keys=True) for cell in paper.cells(tiny)]
-            assert len(set(every)) == len(every)
-    assert len(min_max_hashing.cells()) > 100
-
-
 def test_the_first_page_is_that_of_what_is_kept() -> None:
     """Pages in docs/ are written by the command, not by hand: `python -m benchmarks.papers --write` changes nothing."""
     kept = {name: Kept(RESULTS / f"{name}.jsonl") for name in front.PAPERS}
     assert (DOCS / "index.md").read_text() == front.first_page(kept).text()
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("paper", front.PAPERS)
-def test_every_page_is_that_of_what_is_kept(paper: str) -> None:
-    page = front.page_of(paper, Kept(RESULTS / f"{paper}.jsonl"))
-    assert (DOCS / f"{page.name}.md").read_text() == page.text()
-    assert all((DOCS / name).exists() for name in page.pictures)

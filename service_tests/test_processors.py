@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from app.processors import available
-from service_tests.cases import each, with_nightly
+from service_tests.cases import each
 
 MANY = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 V1 = "4:cpu,cpuacct:{group}\n3:memory:/other\n"
@@ -40,23 +40,11 @@ def test_a_quota_of_version_1(quota: str, wanted: int, group: str, tmp_path: Pat
     assert available(machine(tmp_path, V1.format(group=group), files)) == wanted
 
 
-def test_a_part_of_a_processor_counts_as_one(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
-    for quota, wanted in (("150000 100000", 2), ("200000 100000", 2), ("10000 100000", 1), ("6400000 100000", 64)):
-        assert available(machine(tmp_path, V2.format(group="/"), {"sys/fs/cgroup/cpu.max": quota})) == wanted
-
-
 def test_the_tightest_group_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
     files = {"a/b/cpu.max": "800000 100000", "a/cpu.max": "300000 100000", "cpu.max": "max 100000"}
     root = machine(tmp_path, V2.format(group="/a/b"), {f"sys/fs/cgroup/{name}": text for name, text in files.items()})
     assert available(root) == 3
-
-
-@pytest.mark.parametrize("cgroup", with_nightly(["", "0::/gone\n"], ["4:memory:/\n"]))
-def test_without_a_quota_all_processors_count(cgroup: str, tmp_path: Path) -> None:
-    assert available(tmp_path / "empty") == MANY
-    assert available(machine(tmp_path, cgroup, {})) == MANY
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="only Linux binds processes to processors")

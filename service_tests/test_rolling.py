@@ -106,10 +106,3 @@ def test_jobs_of_both_are_done(two: Pair) -> None:
     records = [two.later.get(link).json() for link in found]
     assert {record["status"] for record in records} == {"ready"}, records
     assert len({record["digest"] for record in records}) == 1
-
-
-def test_lists_leave_out_what_is_newer(two: Pair) -> None:
-    assert put(two.earlier, "listed", GAUSSIAN).status_code == 201
-    assert put(two.later, "listed-newer", GAUSSIAN).status_code == 201
-    lists = [one.get("/v1/maps", params={"prefix": "listed"}).json()["maps"] for one in two]
-    assert [[one["name"] for one in found] for found in lists] == [["listed"], ["listed", "listed-newer"]]

@@ -8,7 +8,7 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import JSON, NPY, npy, post, put
+from service_tests.checks import JSON, NPY, post, put
 from service_tests.expected_codes import ENCODINGS, sparse
 from service_tests.running import service
 
@@ -70,24 +70,9 @@ def test_codes_are_the_same(processes: tuple[httpx.Client, httpx.Client], encodi
         assert drawn == same(processes, f"held/codes?encoding={encoding}", {"vectors": sparse(x)}, accept)
 
 
-def test_codes_of_npy_rows_are_the_same(processes: tuple[httpx.Client, httpx.Client]) -> None:
-    body = npy(rows().astype(np.float32))
-    answers = [
-        http.post("/v1/maps/held/codes?encoding=pairs", content=body, headers={"Content-Type": NPY}).content
-        for http in processes
-    ]
-    assert answers[0] == answers[1]
-
-
 @pytest.mark.parametrize("name", ["held", "powered", "drawn", "darts"])
 def test_similarities_and_gram_blocks_are_the_same(processes: tuple[httpx.Client, httpx.Client], name: str) -> None:
     x = sparse(rows())
     gamma = "" if name == "powered" else "gamma=3&"
     same(processes, f"{name}/similarity?{gamma}encoding=b_bit&bits_of=pair", {"x": x, "y": x[::-1]}, JSON)
     same(processes, f"{name}/kernel?exact=true", {"x": x, "y": x[:100]})
-
-
-def test_records_are_the_same_but_for_their_time(processes: tuple[httpx.Client, httpx.Client]) -> None:
-    for name in ("held", "powered", "drawn", "darts"):
-        first, second = (http.get(f"/v1/maps/{name}").json() for http in processes)
-        assert first["digest"] == second["digest"]

@@ -1,6 +1,5 @@
 """Clients that stop halfway, against a service of little patience."""
 
-import re
 import socket
 import time
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service_tests.checks import JSON, npy, post, post_npy
+from service_tests.checks import npy, post, post_npy
 from service_tests.running import Running, service, start
 
 pytestmark = pytest.mark.nightly
@@ -109,32 +108,3 @@ def test_work_past_the_limit_is_refused_before_it_is_done(impatient: Running, pa
     problem = answer.json()
     assert (problem["limit"], problem["value"]) == ("max_operations", 700_000_000)
     assert problem["setting"] == "BOCHNER_MAX_OPERATIONS"
-
-
-@pytest.mark.parametrize(("path", "row"), [("small/transform", [1.0]), ("hashing/codes", [1.0, 2.0])])
-def test_the_refusal_says_how_many_rows_would_pass(impatient: Running, path: str, row: list[float]) -> None:
-    with impatient.client() as http:
-        refused = post(http, path, {"vectors": [row] * 70_000}).json()["detail"]
-        found = re.search(r"for 70000 rows, of which (\d+) at a time would pass", refused)
-        assert found, refused
-        fitting = int(found[1])
-        assert post(http, path, {"vectors": [row] * fitting}).status_code == 200
-        assert post(http, path, {"vectors": [row] * (fitting + 1)}).status_code == 413
-
-
-def test_a_number_of_json_takes_as_long_as_many_multiplications(impatient: Running) -> None:
-    rows = np.ones((1700, 1))
-    with impatient.client() as http:
-        assert post_npy(http, "small/transform", rows).status_code == 200
-        assert post_npy(http, "small/transform", rows, JSON).status_code == 413
-        assert post_npy(http, "small/kernel", rows[:400]).status_code == 200
-        assert post_npy(http, "subsets/kernel?exact=true", np.ones((100, 2))).status_code == 200
-
-
-@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v1/maps/small", "/v1/maps/small/weights", "/docs"])
-def test_head_answers_as_get_without_a_body(impatient: Running, path: str) -> None:
-    with impatient.client() as http:
-        head, get = http.head(path), http.get(path)
-    assert head.status_code == get.status_code == 200
-    assert head.headers["content-type"] == get.headers["content-type"]
-    assert not head.content

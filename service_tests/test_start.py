@@ -1,8 +1,6 @@
 """How a service starts: with nothing compiled, with all of it, where none can be kept; and what it takes when idle."""
 
-import os
 import pkgutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -96,25 +94,3 @@ def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:
     with service(tmp_path / "data", "--job-workers", "1") as running:
         check_idle(running)
     assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")} == before
-
-
-def test_where_nothing_can_be_kept_a_start_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With one part of the loops: all are compiled alike, and where nothing is kept each process does that anew."""
-    # To root every directory is writable, so numba is told to try this one only; below /proc nobody makes another.
-    monkeypatch.setenv("NUMBA_CACHE_LOCATOR_CLASSES", "UserProvidedCacheLocator")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", "/proc/none")
-    temporary = tmp_path / "temporary"
-    temporary.mkdir()
-    monkeypatch.setenv("TMPDIR", str(temporary))
-    with service(tmp_path / "data", program=PROGRAM) as running:
-        worker = subprocess.Popen([sys.executable, "-m", PROGRAM, "worker", "--redis-url", running.socket])
-        try:
-            check_idle_beside(running, worker_of(os.getpid()))
-        finally:
-            worker.terminate()
-            worker.wait(60)
-        (log,) = tmp_path.glob("data.*.log")
-        assert "compiling measures" in log.read_text(), "it was to have nothing"
-    assert list(temporary.iterdir()) == []

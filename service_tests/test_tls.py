@@ -4,7 +4,6 @@ import shutil
 import socket
 import ssl
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -85,15 +84,6 @@ def test_it_speaks_nothing_else_there(secure: Running) -> None:
         assert bits >= 128
 
 
-def test_clients_that_hang_up_leave_the_service_as_it_was(secure: Running) -> None:
-    host, port = secure.url.removeprefix("https://").split(":")
-    for sent in (b"", b"GET / HTTP/1.1\r\n\r\n", b"\x16\x03\x01", b"\x00" * 1000):
-        with socket.create_connection((host, int(port)), 30) as line:
-            line.sendall(sent)
-    with secure.client() as http:
-        assert http.get("/health/live").status_code == 200
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -139,18 +129,6 @@ def test_the_store_is_reached_over_tls(tmp_path: Path, store: str, gaussian: dic
         assert http.get("/v1/info").json()["store"]["server"].startswith(("redis ", "valkey "))
 
 
-def test_a_store_over_tls_is_backed_up_and_restored(tmp_path: Path, store: str) -> None:
-    with redis.Redis.from_url(store, retry=None) as client:
-        client.set("bochner:some", b"thing")
-        for command in ("backup", "restore"):
-            line = [sys.executable, "-m", "app", command, str(tmp_path / "file"), "--redis-url", store]
-            ran = subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
-            assert ran.returncode == 0, ran.stderr
-            if command == "backup":
-                client.flushall()
-        assert client.get("bochner:some") == b"thing"
-
-
 def test_a_store_that_cannot_be_trusted_is_not_used(tmp_path: Path, store: str) -> None:
     stranger = certified(tmp_path, "store.example")
     wrong_authority = store.replace(store.partition("ssl_ca_certs=")[2].partition("&")[0], str(stranger.authority))
@@ -159,11 +137,3 @@ def test_a_store_that_cannot_be_trusted_is_not_used(tmp_path: Path, store: str) 
         assert not answers(url)
         with redis.Redis.from_url(url, retry=None) as client, pytest.raises(redis.ConnectionError):
             client.ping()
-
-
-@pytest.mark.parametrize("setting", ["ssl_ca_certs", "ssl_certfile", "ssl_keyfile"])
-def test_files_for_the_store_that_are_not_there_are_refused_at_the_start(setting: str) -> None:
-    ended = serve("--redis-url", f"rediss://127.0.0.1:1/0?{setting}=/no/such.pem")
-    assert ended.returncode == 1
-    assert f"{setting} /no/such.pem" in ended.stderr
-    assert "Traceback" not in ended.stderr

@@ -2,7 +2,6 @@
 
 import io
 import json
-from base64 import b64encode
 from collections.abc import Callable
 from typing import Any
 
@@ -27,12 +26,6 @@ def vectors(item: bytes, others: bytes = b"") -> Callable[[], bytes]:
 def pairs(item: bytes) -> Callable[[], bytes]:
     """A JSON body of x and y, whose rows are all alike."""
     return lambda: b"{" + member("x", item, 8 * MiB) + b"," + member("y", item, 8 * MiB) + b"}"
-
-
-def in_base64(shape: tuple[int, int]) -> Callable[[], bytes]:
-    """A JSON body of rows of zeros, each number of one byte."""
-    text = b'{"vectors":{"shape":%b,"dtype":"uint8","base64":"%b"}}'
-    return lambda: text % (json.dumps(shape).encode(), b64encode(bytes(shape[0] * shape[1])))
 
 
 def said(**members: Any) -> Callable[[], bytes]:
@@ -73,4 +66,3 @@ def binary(n: int, *outputs: bool) -> Callable[[], bytes]:
 
 
 SPARSE, EMPTY = b'{"indices":[0],"values":[1]}', b'{"indices":[],"values":[]}'
-SAME = b'{"indices":[%b],"values":[%b]}' % (b",".join(b"%d" % i for i in range(1000)), b",".join([b"1"] * 1000))

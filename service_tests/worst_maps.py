@@ -29,10 +29,8 @@ MAPS: dict[str, dict[str, Any]] = {
     "subsets": {"input_dim": 60, "kernel": {"kind": "anova", "length_scale": 1.0, "subsets": SUBSETS}, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
     "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
-    "darts": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "dart_minhash"}, "s": 8},
     "long": {"input_dim": 1 << 31, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
-    "powers": {"input_dim": 1000, "kernel": {"kind": "polynomial", "degree": 3}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1] * 1000]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
 }  # fmt: skip
@@ -40,13 +38,8 @@ MAPS: dict[str, dict[str, Any]] = {
 
 INDEXES: dict[str, dict[str, Any]] = {
     "kept": {"map": "hashes"},
-    "bands": {"map": "hashes", "bands": 8, "rows_per_band": 1},
     "rows": {"map": "thousands", "keep": "vectors"},
 }
-NOTHING_IN_IT = {"map": "hashes", "keep": "vectors"}
-"""An index that stays empty."""
-
-FEWER_SUBSETS = MAPS["subsets"] | {"s": 1 << 14, "kernel": MAPS["subsets"]["kernel"] | {"subsets": SUBSETS[: 1 << 14]}}
 
 
 def prepare(http: httpx.Client) -> None:
@@ -70,7 +63,6 @@ def prepare(http: httpx.Client) -> None:
     assert put_dataset(http, "two", np.ones((1 << 18, 2), np.bool_)).status_code == 201
     # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
-    assert http.put("/v1/indexes/empty", json=NOTHING_IN_IT).status_code == 201
     for name, index in INDEXES.items():
         assert http.put(f"/v1/indexes/{name}", json=index).status_code == 201
         ones = np.ones((5000, MAPS[index["map"]]["input_dim"]), np.uint8)
