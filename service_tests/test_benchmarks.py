@@ -1,4 +1,4 @@
-"""The command of the benchmarks runs, its sections reach RESULTS.md, and the pages show the figures."""
+"""The command of the benchmarks runs each of its parts."""
 
 import subprocess
 import sys

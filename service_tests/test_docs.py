@@ -16,11 +16,6 @@ WRITTEN = {
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 }
 GENERATED = pages()
-HOW_TO_ADD = WRITTEN["docs/how-to/add-a-kind.md"]
-PROSE, CODE = (
-    "".join(part for part in HOW_TO_ADD.split("```") if part.startswith("python\n") == is_code)
-    for is_code in (False, True)
-)
 NOT_YET_THERE = re.compile(r"yours|diagonal")
 
 

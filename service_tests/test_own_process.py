@@ -42,12 +42,3 @@ def said(line: list[str], cwd: Path, path: Path | str) -> str:
 def test_an_installed_package_starts_itself_in_any_directory(checkout: Path, elsewhere: Path) -> None:
     told = said([sys.executable, "-P", "-c", STARTS], checkout, elsewhere)
     assert told == f"{elsewhere / 'app' / '__init__.py'} a {checkout}"
-
-
-def test_the_place_of_the_package_among_others_is_kept(tmp_path: Path, elsewhere: Path) -> None:
-    """Packages beside it do not come before those of the standard library."""
-    (elsewhere / "app" / "tells.py").write_text("import sys; print(sys.path)")
-    first = tmp_path / "first"
-    told = said([sys.executable, "-P", "-c", STARTS], tmp_path, f"{first}{os.pathsep}{elsewhere}")
-    assert told.startswith(f"['{first}', '{elsewhere}', ")
-    assert told.count(str(elsewhere)) == 1

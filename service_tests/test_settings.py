@@ -16,29 +16,14 @@ ROOT = Path(__file__).parent.parent
 NUMBERS = [field for field, of in Settings.model_fields.items() if re.search("int|float", str(of.annotation))]
 # A value that each setting takes, other than its default. Where nothing else is said, numbers take 2001.
 VALUES = {field: "2001.5" if "float" in str(Settings.model_fields[field].annotation) else "2001" for field in NUMBERS}
-VALUES |= dict(
-    one.split("=")
-    for one in [
-        "host=127.0.0.2",
-        "workers=2",
-        "store_replicas=1",
-        "job_workers=2",
-        "max_keys=3",
-        "require_keys=true",
-        "allow_volatile_store=true",
-        "traces=true",
-        "log_format=json",
-        "log_level=debug",
-        "data_dir=/tmp/elsewhere",
-        "redis_url=redis://localhost:1",
-        "store_binary=/bin/true",
-        "tls_certificate=/tmp/certificate.pem",
-        "tls_key=/tmp/key.pem",
-        "trusted_proxies=10.0.0.0/8",
-        "allowed_hosts=bochner.example.org,*.inside.example",
-        "allowed_origins=https://lab.example.org",
-    ]
-)
+VALUES |= {
+    "host": "127.0.0.2", "workers": "2", "store_replicas": "1", "job_workers": "2", "max_keys": "3",
+    "require_keys": "true", "allow_volatile_store": "true", "traces": "true", "log_format": "json",
+    "log_level": "debug", "data_dir": "/tmp/elsewhere", "redis_url": "redis://localhost:1",
+    "store_binary": "/bin/true", "tls_certificate": "/tmp/certificate.pem", "tls_key": "/tmp/key.pem",
+    "allowed_hosts": "bochner.example.org,*.inside.example", "allowed_origins": "https://lab.example.org",
+    "trusted_proxies": "10.0.0.0/8",
+}  # fmt: skip
 MAY_BE_ZERO = {"cache_bytes", "min_free_bytes", "max_request_seconds", "max_wait_seconds", "min_body_rate"}
 MAY_BE_ZERO |= {"store_replicas", "job_workers"}
 BAD = [

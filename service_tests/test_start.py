@@ -1,4 +1,4 @@
-"""How a service starts: with nothing compiled, with all of it, where none can be kept; and what it takes when idle."""
+"""How a service starts: with nothing compiled, and with all of it; and what it takes when idle."""
 
 import pkgutil
 import sys
@@ -15,7 +15,6 @@ from service_tests.running import Running, compiler_bytes, service
 from service_tests.servers import until
 
 MB = 1_000_000
-PROGRAM = "service_tests.one_part"
 SERVICE_BYTES, WORKER_BYTES = 165 * MB, 147 * MB
 # Of these, what belongs to no file.
 SERVICE_OWN_BYTES, WORKER_OWN_BYTES = 155 * MB, 139 * MB
@@ -50,11 +49,7 @@ def worker_of(pid: int) -> int:
 
 def check_idle(running: Running) -> None:
     """Nothing of a compiler is left, neither in memory nor beside the service, which takes no more than it may."""
-    check_idle_beside(running, worker_of(running.process.pid))
-
-
-def check_idle_beside(running: Running, worker: int) -> None:
-    """The same, with a worker that was started apart."""
+    worker = worker_of(running.process.pid)
     assert compiler_bytes(running.process.pid) < MB
     assert resident(running.process.pid) <= SERVICE_BYTES
     assert resident(worker) <= WORKER_BYTES

@@ -1,16 +1,13 @@
 import resource
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
 from app.connections import crowd
-from service_tests.cases import with_nightly
-from service_tests.connections.wire import LIVE, answers, ask_live, connected, received, refusal
+from service_tests.connections.wire import LIVE, answers, connected, received, refusal
 from service_tests.running import Running, service
 
 MOST = 20
@@ -50,19 +47,6 @@ def test_who_has_waited_longest_makes_room(others: list[Member], gone: int) -> N
     assert others[gone].is_leaving
 
 
-def test_who_leaves_counts_no_more() -> None:
-    others = [Member(BUSY), Member(5, is_leaving=True)]
-    assert crowd.make_room(others, 2, now=10)
-    assert not crowd.make_room(others, 1, now=10)
-    assert not any(one.transport.is_aborted for one in others)
-
-
-def test_few_may_take_their_time_to_leave() -> None:
-    others = [Member(since, is_leaving=True) for since in range(100)]
-    assert crowd.make_room(others, 1, now=200)
-    assert [one.transport.is_aborted for one in others] == [True] + [False] * 99
-
-
 @pytest.mark.parametrize(("files", "most"), [(1024, 896), (resource.RLIM_INFINITY, 1000), (64, 1), (4096, 1000)])
 def test_there_are_no_more_connections_than_files(files: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
@@ -83,25 +67,12 @@ def is_live(running: Running) -> bool:
 
 
 @pytest.mark.gate
-@pytest.mark.parametrize("first", with_nightly([b""], [b"GET", None]), ids=["silent", "slow", "idle"])
-def test_connections_that_wait_keep_nobody_out(narrow: Running, first: bytes | None) -> None:
+def test_connections_that_wait_keep_nobody_out(narrow: Running) -> None:
     with ExitStack() as lines:
         for _ in range(3 * MOST):
-            line = lines.enter_context(connected(narrow))
-            if first is None:
-                ask_live(line)
-            else:
-                line.sendall(first)
+            lines.enter_context(connected(narrow))
         assert is_live(narrow)
         assert len(psutil.Process(narrow.process.pid).net_connections("tcp")) <= MOST + 2
-
-
-def test_silent_ones_make_room_before_those_that_have_asked(narrow: Running) -> None:
-    with connected(narrow) as known, ExitStack() as lines:
-        for _ in range(2):
-            ask_live(known)
-            for _ in range(2 * MOST):
-                lines.enter_context(connected(narrow))
 
 
 @pytest.mark.nightly
@@ -119,26 +90,3 @@ def test_where_all_are_at_work_one_more_is_refused(narrow: Running) -> None:
         assert document["setting"] == "BOCHNER_MAX_CONNECTIONS"
         assert [line.recv(1 << 16)[:12] for line in busy] == [b"HTTP/1.1 408"] * MOST
     assert is_live(narrow)
-
-
-@pytest.mark.nightly
-def test_more_silent_connections_than_files_keep_nobody_out(tmp_path: Path) -> None:
-    files, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (1024, most))
-    try:
-        stack = ExitStack()
-        running = stack.enter_context(service(tmp_path / "data"))
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(files, min(4096, most)), most))
-    with stack, ExitStack() as lines:
-        for _ in range(1200):
-            lines.enter_context(connected(running))
-        for _ in range(20):
-            assert is_live(running)
-            time.sleep(0.05)
-        process = psutil.Process(running.process.pid)
-        assert process.num_fds() < 1024
-        with running.client() as http:
-            assert http.get("/health/ready").status_code == 200
-        log = "".join(log.read_text() for log in tmp_path.glob("*.log"))
-        assert "Too many open files" not in log

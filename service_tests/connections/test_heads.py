@@ -1,7 +1,5 @@
 import pytest
 
-from app.connections import heads
-from service_tests.cases import each
 from service_tests.connections.wire import LIVE, asked
 from service_tests.running import Running
 
@@ -26,20 +24,3 @@ def test_an_address_has_no_more_parameters_than_some(running: Running, count_: i
     address = b"/v1/maps?" + b"&".join([b"a="] * count_)
     (answer,) = asked(running, b"GET " + address + b" HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n")
     assert answer.status_code == status
-
-
-@each(
-    ("came", "means"),
-    [
-        (b"/", b"/"),
-        (b"/v1/maps?a=b", b"/v1/maps?a=b"),
-        (b"//h/x", b"//h/x"),
-        (b"http://h", b"/"),
-        (b"http://h:8000", b"/"),
-        (b"http://h?a=b", b"/?a=b"),
-        (b"http://h/v1/maps?a=b", b"http://h/v1/maps?a=b"),
-        (b"*", b"*"),
-    ],
-)
-def test_an_address_without_a_path_means_the_root(came: bytes, means: bytes) -> None:
-    assert heads.with_path(came) == means

@@ -37,15 +37,6 @@ def answers(came: bytes) -> list[httpx.Response]:
     return found
 
 
-def ask_live(line: socket.socket) -> None:
-    """Ask for a sign of life, and wait for it."""
-    line.sendall(LIVE + b"\r\n")
-    came = b""
-    while not came.endswith(b'{"status":"live"}'):
-        came += line.recv(1 << 16)
-        assert came.startswith(b"HTTP/1.1 200"), came
-
-
 def asked(running: Running, *pieces: bytes) -> list[httpx.Response]:
     """The answers to what is sent, up to the end of the connection."""
     with connected(running) as line:
