@@ -69,7 +69,6 @@ class Container:
         directory: for what belongs to it; `volumes` are directories there, and its log is `NAME.log`.
         name: of the service.
         secrets: the files of secrets, by name.
-        environment: further variables.
     """
 
     def __init__(
@@ -79,8 +78,7 @@ class Container:
         network: Network,
         directory: Path,
         name: str,
-        secrets: dict[str, Path] | None = None,
-        environment: dict[str, str] | None = None,
+        secrets: dict[str, Path],
     ) -> None:
         self.id = f"{name}-{os.getpid()}"
         self._state = directory / "containers"
@@ -88,8 +86,7 @@ class Container:
         self.log = directory / f"{name}.log"
         bundle = directory / "bundles" / name
         bundle.mkdir(parents=True, exist_ok=True)
-        config = self._config(image, service, network, directory, secrets or {}, environment or {})
-        (bundle / "config.json").write_text(json.dumps(config))
+        (bundle / "config.json").write_text(json.dumps(self._config(image, service, network, directory, secrets)))
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(self._crun("run", "--bundle", bundle, self.id), stdout=log, stderr=log)
 
@@ -128,13 +125,11 @@ class Container:
         network: Network,
         directory: Path,
         secrets: dict[str, Path],
-        environment: dict[str, str],
     ) -> dict[str, Any]:
         """The same in the runtime's words."""
         assert service["security_opt"] == ["no-new-privileges:true"]
         assert service["cap_drop"] == ["ALL"]
         uid, gid = map(int, image.config["User"].split(":"))
-        variables = {**service.get("environment", {}), **environment}
         hosts = directory / "hosts"
         hosts.write_text("127.0.0.1 localhost api worker store\n")
         mounts = [*_SYSTEM, _bind(hosts, "/etc/hosts")]
@@ -153,7 +148,8 @@ class Container:
             "process": {
                 "user": {"uid": uid, "gid": gid},
                 "args": image.config["Entrypoint"] + service.get("command", image.config["Cmd"]),
-                "env": image.config["Env"] + [f"{name}={value}" for name, value in variables.items()],
+                "env": image.config["Env"]
+                + [f"{name}={value}" for name, value in service.get("environment", {}).items()],
                 "cwd": "/",
                 "capabilities": {},
                 "noNewPrivileges": True,
