@@ -19,7 +19,6 @@ ROOT = Path(__file__).parent.parent
 STEPS = {
     "tests": ["pytest", "-m", "nightly"],
     "soak": ["service_tests.soak.runner", "--steps", "2000"],
-    "calm half-hour": ["service_tests.soak.runner", "--steps", "100", "--calm-minutes", "30"],
     "fuzz": ["service_tests.fuzz", "--count", "50000"],
     "fuzz with keys": ["service_tests.fuzz", "--count", "50000", "--keys"],
 }

@@ -51,14 +51,6 @@ def test_codes_of_dense_and_sparse_rows_are_the_same(sampler: str) -> None:
         built.codes(x, bits=4)
 
 
-def test_samplers_learn_from_datasets_that_are_given() -> None:
-    learned = SPEC | {"s": 8, "sampler": {"kind": "landmarks", "dataset": "mine"}}
-    built = bochner.build(learned, datasets={"mine": rows(60, 1)})
-    assert built.transform(rows(3, 2)).shape == (3, built.n_output)
-    with pytest.raises(bochner.InvalidInput, match="dataset 'mine' is not at hand"):
-        bochner.build(learned, datasets={"other": rows(60, 1)})
-
-
 def test_a_file_of_another_hash_stream_is_refused() -> None:
     away, _ = taken(spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}))
     newer = written(away._replace(parameter_stream=2), "npz")

@@ -152,32 +152,6 @@ def test_the_next_service_adopts_the_store_of_a_killed_one(
     assert not answers(again.socket), "a service that is stopped stops its store"
 
 
-def workers(running: Running) -> int:
-    """Server processes below the one that was started."""
-    children = psutil.Process(running.process.pid).children()
-    return sum("spawn_main" in " ".join(child.cmdline()) for child in children)
-
-
-@pytest.mark.nightly
-def test_workers_share_one_store_and_end_with_the_process_that_started_them(
-    tmp_path: Path, gaussian: dict[str, Any]
-) -> None:
-    """Else they would hold the port, and the next service could not listen there."""
-    running = start(tmp_path / "data", "--workers", "2")
-    assert workers(running) == 2
-    with running.client() as http:
-        assert put(http, "m", gaussian).status_code == 201
-        features = post(http, "m/transform", ROWS).json()
-    for _ in range(40):  # each connection is taken by either worker
-        with running.client() as http:
-            assert post(http, "m/transform", ROWS).json() == features
-            assert put(http, "m", gaussian).status_code == 200
-    pid = store_pid(running)
-    kill_service(running)
-    until(lambda: not listens(running))
-    os.kill(pid, signal.SIGTERM)
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["the store is killed", "the store hangs"])
 def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Path, end: signal.Signals) -> None:
@@ -197,20 +171,11 @@ def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Pat
             os.kill(pid, signal.SIGKILL)
 
 
-def listens(running: Running) -> bool:
-    try:
-        with running.client() as http:
-            return http.get("/health/live").status_code == 200
-    except httpx.TransportError:
-        return False
-
-
 @pytest.mark.gate
-@pytest.mark.parametrize("sign", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)])
-def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path, sign: signal.Signals) -> None:
+def test_a_service_that_is_told_to_stop_takes_its_store_along(tmp_path: Path) -> None:
     running = start(tmp_path / "data")
     pid = store_pid(running)
-    running.process.send_signal(sign)
+    running.process.send_signal(signal.SIGINT)
     running.process.wait(30)
     assert not answers(running.socket)
     with pytest.raises(ProcessLookupError):

@@ -21,37 +21,26 @@ TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 Line = dict[str, Any]
 
 
-def formatted(message: str, *args: object, **others: Any) -> Line:
+def formatted(message: str, *args: object, **others: Any) -> Any:
     made = logging.getLogger("here").makeRecord("here", logging.WARNING, "f.py", 1, message, args, **others)
     written = JsonFormatter().format(made)
     assert "\n" not in written
-    line: Line = json.loads(written)
-    return line
+    return json.loads(written)
 
 
-def test_a_line_says_when_who_and_what() -> None:
-    line = formatted("%d of %s\n\x1b[2J", 3, "ü", exc_info=None)
-    assert line["message"] == "3 of ü\n\x1b[2J"
-    assert (line["level"], line["logger"]) == ("warning", "here")
-    assert abs(datetime.fromisoformat(line["time"]) - datetime.now(UTC)) < timedelta(minutes=1)
-    assert "request_id" not in line
-
-
-def test_a_line_on_behalf_of_a_request_has_its_ids() -> None:
+def test_a_line_says_when_what_and_on_whose_behalf() -> None:
     token = IN_WORK.set(InWork("r-1", TRACEPARENT, "j-1"))
-    try:
-        line = formatted("x", exc_info=None, extra={FIELDS: {"route": "/v1", "seconds": 0.25}})
-    finally:
-        IN_WORK.reset(token)
-    assert (line["request_id"], line["trace_id"], line["job_id"]) == ("r-1", TRACE, "j-1")
-    assert (line["route"], line["seconds"]) == ("/v1", 0.25)
-
-
-def test_a_failure_is_one_line_and_has_its_traceback() -> None:
     try:
         raise ValueError("bochner_0123456789abcdef_" + "S" * 43)
     except ValueError as error:
-        line = formatted("it failed", exc_info=(type(error), error, error.__traceback__))
+        failed = (type(error), error, error.__traceback__)
+        line = formatted("%d of %s\n\x1b[2J", 3, "ü", exc_info=failed, extra={FIELDS: {"route": "/v1"}})
+    finally:
+        IN_WORK.reset(token)
+    assert line["message"] == "3 of ü\n\x1b[2J"
+    assert (line["level"], line["logger"], line["route"]) == ("warning", "here", "/v1")
+    assert abs(datetime.fromisoformat(line["time"]) - datetime.now(UTC)) < timedelta(minutes=1)
+    assert (line["request_id"], line["trace_id"], line["job_id"]) == ("r-1", TRACE, "j-1")
     assert "Traceback" in line["exception"]
     assert "SSS" not in line["exception"]
     assert "bochner_0123456789abcdef_..." in line["exception"]

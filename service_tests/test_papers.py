@@ -15,7 +15,6 @@ from sklearn.linear_model import LinearRegression
 from benchmarks.papers import front
 from benchmarks.papers.__main__ import DOCS, RESULTS
 from benchmarks.papers.cells import Bench, Cell, Kept
-from benchmarks.papers.hashing_pages import rbf_from_gcws
 from benchmarks.papers.over_http import Service
 from benchmarks.papers.regression import component_errors, relative_error
 from benchmarks.papers.sets import Sets, Split
@@ -54,15 +53,6 @@ def test_a_cell_of_each_figure_is_measured(bench: Bench, paper: str) -> None:
         assert found
         assert json.loads(json.dumps(found)) == found
         assert "NaN" not in json.dumps(found)
-
-
-def test_the_variance_of_theorem_4_is_that_of_collisions() -> None:
-    """Of e^(−2γ((1−X)/(1+X))²) for X a mean of 4,000 collisions, simulated."""
-    rng, gamma, rho, k = np.random.default_rng(1), 5.0, 0.5, 4000
-    root = np.sqrt((1 - rho) / 2)
-    rates = rng.binomial(k, (1 - root) / (1 + root), 20_000) / k
-    estimates = np.exp(-2 * gamma * ((1 - rates) / (1 + rates)) ** 2)
-    assert k * estimates.var() == pytest.approx(float(rbf_from_gcws(gamma, np.array(rho))), rel=0.05)
 
 
 def test_the_first_page_is_that_of_what_is_kept() -> None:

@@ -4,169 +4,114 @@ import copy
 import io
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import numpy as np
+from arro3.io import read_ipc_stream, write_parquet
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
 
 from app.core.ids import NumberIds
-from service_tests.checks import ARROW, JSON, NPY, arrow, header, npy_with_header
+from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, header, npy_with_header
+from service_tests.formats.test_npz import npz
+from service_tests.fuzz.heads import DEEP
 
-_FILES = Path(__file__).parent.parent.parent / "openapi" / "examples"
 EXAMPLES: dict[str, list[Any]] = {}
 """By the operations that take them."""
-for _file in sorted(_FILES.glob("*.json")):
+for _file in sorted((Path(__file__).parents[2] / "openapi" / "examples").glob("*.json")):
     EXAMPLES.setdefault(_file.name.partition(".")[0], []).append(json.loads(_file.read_text()))
 
-DEEP = 400
-ODD: list[Any] = [
-    *(None, True, False, 0, 1, -1, 2, 3, 16, 255, 1 << 16, (1 << 31) - 1, 1 << 31, 1 << 53, (1 << 53) + 1),
-    *(1 << 63, (1 << 64) - 1, 1 << 64, -(1 << 63) - 1, 10**30, -(10**400), 0.0, -0.0, 0.1, 1e-300, 5e-324, 1e308),
-    *(-1e308, 3.4e38, 1e40, float("nan"), float("inf"), float("-inf")),
-    *("", "0", "1", "a", "NaN", "null", "\0", "\r\nX-Evil: 1", "\ud800", "é", "𝕏" * 40, "a" * 5000, "../../etc/passwd"),
-    *(
-        "file:///etc/passwd",
-        "http://127.0.0.1:1/",
-        "{}",
-        "{map:x}",
-        "*",
-        "points",
-        "median",
-        "__proto__",
-        "%s%n",
-        "$(id)",
-    ),
-    *([], {}, [[]], [{}], [None], [[None]], [[[]]], [[1]], [[1, 2], [3]], {"": 0}, {"kind": None}, {"kind": "x"}),
-    *({"dataset": "points"}, {"dataset": "points", "rows": 2}, {"dataset": "none"}, {"indices": [0], "values": [1]}),
-    *({"indices": [2, 0], "values": [1, 1]}, {"indices": [-1], "values": [1]}, {"indices": [1 << 62], "values": [0]}),
+_ODD = [
+    *(10**30, -(10**400), 1 << 63, 5e-324, 3.4e38, "NaN", "\ud800", "../../etc/passwd", "points", "median", "%s%n", []),
+    *({"dataset": "points"}, {"dataset": "none"}, {"kind": "x"}, {"indices": [2, 0], "values": [1, 1]}, [[1, 2], [3]]),
+    *({"indices": [-1], "values": [1]}, {"indices": [1 << 62], "values": [0]}, "a" * 5000, "{map:x}", {"": 0}),
 ]
+_SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+_VALUES = st.recursive(
+    _SCALARS | st.sampled_from(_ODD).map(copy.deepcopy),
+    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=9), one, max_size=3),
+    max_leaves=5,
+)
+_REWRITTEN = [
+    *(lambda text: b"[" * DEEP + text + b"]" * DEEP, lambda text: text + text, lambda text: b"\xef\xbb\xbf" + text),
+    *(lambda text: text.replace(b"1", b"1" * 400), lambda text: text.replace(b"1", b"1e999"), lambda text: text[:-1]),
+    *(lambda text: text[:-1] + b"," + text[1:], lambda text: text.replace(b"a", b"\\u0000")),
+]
+"""What changes the text of JSON: members twice, brackets, encodings."""
 
 
-def _subtrees(value: Any) -> list[Any]:
-    found = [value]
-    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else []:
-        found += _subtrees(inner)
-    return found
+def _holders(value: Any) -> list[Any]:
+    """Every list and object in a value that has something in it."""
+    inner = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+    return [value] * bool(inner) + [part for one in inner for part in _holders(one)]
 
 
-# What stands somewhere in an example: a kernel, a sampler, rows, codes.
-_PARTS = [part for examples in EXAMPLES.values() for part in _subtrees(examples) if not isinstance(part, list) or part]
-_MEMBERS = sorted({name for part in _PARTS if isinstance(part, dict) for name in part})
+@st.composite
+def _json(draw: st.DrawFn, operation: str) -> bytes:
+    document = copy.deepcopy(draw(st.sampled_from(EXAMPLES[operation])))
+    for _ in range(draw(st.sampled_from((0, 0, 0, 0, 0, 1, 2, 5)))):
+        holder = draw(st.sampled_from([*_holders(document), [0]]))
+        at = draw(st.sampled_from(list(holder) if isinstance(holder, dict) else range(len(holder))))
+        match draw(st.sampled_from(("leave out", "repeat", "replace", "replace"))):
+            case "leave out":
+                del holder[at]
+            case "repeat" if isinstance(holder, list):
+                holder *= 50
+            case _:
+                holder[at] = draw(_VALUES)
+    text = json.dumps(document, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
+    return draw(st.sampled_from(_REWRITTEN))(text) if draw(st.integers(0, 9)) == 9 else text
 
 
-def body(random: Random, operation: str, as_rows: bool) -> tuple[bytes, str]:
-    """A body for an operation, and its media type.
-
-    Args:
-        random: draws it.
-        operation: its id; one without examples gets those of another.
-        as_rows: whether it also takes rows in other formats than JSON.
-    """
-    if as_rows and random.random() < 0.4:
-        return _spoiled(random, array(random)), NPY
-    if as_rows and random.random() < 0.4:
-        return _spoiled(random, _stream(random)), ARROW
-    examples = EXAMPLES.get(operation) or random.choice(list(EXAMPLES.values()))
-    document = copy.deepcopy(random.choice(examples))
-    for _ in range(random.choice((0, 0, 0, 1, 1, 2, 3, 8))):
-        document = _changed(random, document)
-    text = json.dumps(document, ensure_ascii=random.random() < 0.9).encode("utf-8", "surrogatepass")
-    return _spoiled(random, _rewritten(random, text)), JSON
+_DTYPES = st.sampled_from([*"< f4,<f4,<f8,>f8,<f2,|i1,<i4,<i8,|u1,<u8,|b1,<c8,|S3,<U2".replace(" ", "").split(",")])
+_ROWS = _DTYPES.flatmap(
+    lambda dtype: arrays(dtype, st.tuples(st.integers(0, 5), st.sampled_from((4, 4, 3, 8))) | array_shapes(max_dims=3))
+)
+_DESCRIPTIONS = st.sampled_from(["'<f4'", "'|O'", "'<f4', 3", "[('a', '<f4')]", "'V8'", "__import__('os')", "''"])
+_SHAPES = st.sampled_from(["(-1, 3)", f"({1 << 62}, 3)", "3", "(3,)", "()", "(True, 3)", "(1e3, 3)", "(2, 4)"])
+_NUMBERS = st.sampled_from(["i1", "u1", "i4", "i8", "u8", "f4", "f8"]).flatmap(
+    lambda dtype: arrays(dtype, st.tuples(st.integers(0, 4), st.sampled_from((1, 3, 4, 8))))
+)
 
 
-def _changed(random: Random, document: Any) -> Any:
-    """The document with one place of it changed."""
-    holders = [part for part in _subtrees(document) if isinstance(part, dict | list) and part]
-    if not holders or random.random() < 0.02:
-        return copy.deepcopy(random.choice(ODD))
-    holder = random.choice(holders)
-    at = random.choice(list(holder) if isinstance(holder, dict) else range(len(holder)))
-    new = copy.deepcopy(random.choice(ODD if random.random() < 0.6 else _PARTS))
-    match random.randrange(6):
-        case 0:
-            del holder[at]
-        case 1 if isinstance(holder, dict):
-            holder[random.choice(_MEMBERS)] = new
-        case 1 | 2 if isinstance(holder, list):
-            holder.insert(at, new)
-        case 3 if isinstance(holder, list):
-            holder *= random.choice((2, 50))
-        case _:
-            holder[at] = new
-    return document
-
-
-def _rewritten(random: Random, text: bytes) -> bytes:
-    """JSON of which the text is changed, and not what it says: members twice, brackets, encodings."""
-    if random.random() > 0.1:
-        return text
-    return random.choice(
-        (
-            lambda: text.replace(b":", b": \t\r\n"),
-            lambda: text.replace(b"1", b"1" * random.choice((20, 400))),
-            lambda: text.replace(b"1", random.choice((b"1e999", b"-1e-999", b"01", b"+1", b"1.", b"0x1", b"1_0"))),
-            lambda: b"[" * DEEP + text + b"]" * DEEP,
-            lambda: b'{"a":' * DEEP + text + b"}" * DEEP,
-            lambda: text[:-1] + b"," + text[1:],
-            lambda: b"\xef\xbb\xbf" + text,
-            lambda: text.decode("utf-8", "replace").encode("utf-16"),
-            lambda: text.replace(b'"', b"'"),
-            lambda: text + text,
-            lambda: text.replace(b"a", b"\\u0000"),
-            lambda: b"{" + b",".join(b'"%d":1' % i for i in range(3000)) + b"}",
-        )
-    )()
-
-
-def array(random: Random) -> bytes:
-    """A .npy of any dtype, order, version and shape, with a header that may say something else."""
-    shape = tuple(random.choice((0, 1, 2, 3, 4, 4, 4, 4, 20)) for _ in range(random.choice((0, 1, 2, 2, 2, 2, 2, 3))))
-    kind = random.choice(
-        ("f2", "f4", "f4", "f8", "f8", "i1", "i2", "i4", "i8", "u1", "u8", "?", "c8", "c16", "S3", "U2")
-    )
-    dtype = np.dtype(random.choice("<>") + kind)
-    with np.errstate(all="ignore"):
-        numbers = np.resize(np.frombuffer(random.randbytes(400), np.int8), shape).astype(np.float64)
-        numbers = numbers * random.choice((1, 0, 0.5, 1e3, 1e38, 1e300, np.nan))
-        made = np.array(numbers.astype(dtype), order="F" if random.random() < 0.5 else "C")
+def _npy(rows: Any, in_columns: bool) -> bytes:
     stream = io.BytesIO()
-    version = random.choice(((1, 0), (1, 0), (2, 0), (3, 0)))
-    np.lib.format.write_array(stream, made, version=version, allow_pickle=False)
-    if random.random() < 0.7:
-        return stream.getvalue()
-    descr = random.choice(("'<f4'", "'|O'", "'<f4', 3", "[('a', '<f4')]", "'V8'", "'m8[s]'", "__import__('os')", "''"))
-    shapes = (str(shape), "(-1, 3)", "(1 << 62, 3)", f"({1 << 62}, 3)", "3", "(3,)", "()", "(True, 3)", "(1e3, 3)")
-    return npy_with_header(
-        header(random.choice((repr(dtype.str), descr)), random.choice(shapes)) + " " * random.choice((0, 9, 20_000)),
-        made.tobytes(),
-        random.choice(((1, 0), (2, 0), (9, 9))),
-    )
+    np.save(stream, np.array(rows, order="F" if in_columns else "C"), allow_pickle=False)
+    return stream.getvalue()
 
 
-def _stream(random: Random) -> bytes:
-    """An Arrow stream of lists or of columns, perhaps with ids."""
-    dtype = np.dtype(random.choice(("i1", "u1", "i4", "i8", "u8", "f4", "f4", "f8")))
-    rows = np.resize(
-        np.frombuffer(random.randbytes(400), np.int8), (random.choice((0, 1, 4)), random.choice((1, 3, 4)))
-    )
-    columns: dict[str, Any] = {"v": rows.astype(dtype)}
-    if random.random() < 0.5:
-        columns = {str(i): column for i, column in enumerate(columns["v"].T)}
-    if random.random() < 0.5:
-        columns["ids"] = NumberIds(np.arange(len(rows)))
-    return arrow(**columns)
+def _stream(rows: Any, with_ids: bool) -> bytes:
+    return arrow(v=rows, **({"ids": NumberIds(np.arange(len(rows)))} if with_ids else {}))
 
 
-def _spoiled(random: Random, content: bytes) -> bytes:
-    """The bytes, or some of them changed, left out, or added."""
-    if random.random() > 0.15 or not content:
-        return content
-    at = random.randrange(len(content))
-    match random.randrange(4):
-        case 0:
-            return content[:at]
-        case 1:
-            return content[:at] + random.randbytes(random.choice((1, 8, 300))) + content[at:]
-        case 2:
-            return content[:at] + bytes([content[at] ^ 1 << random.randrange(8)]) + content[at + 1 :]
-    return content[:at] + content[at + random.choice((1, 10, 100)) :]
+def _parquet(stream: bytes) -> bytes:
+    file = io.BytesIO()
+    write_parquet(read_ipc_stream(io.BytesIO(stream)), file)
+    return file.getvalue()
+
+
+_STREAMS = st.builds(_stream, _NUMBERS, st.booleans())
+FORMATS: dict[str, st.SearchStrategy[bytes]] = {
+    NPY: st.builds(_npy, _ROWS, st.booleans())
+    | st.builds(lambda descr, shape: npy_with_header(header(descr, shape), bytes(40)), _DESCRIPTIONS, _SHAPES),
+    "application/x-npz": st.builds(lambda packed, **rows: npz(packed, **rows), st.booleans(), vectors=_ROWS, x=_ROWS),
+    ARROW: _STREAMS,
+    PARQUET: _STREAMS.map(_parquet),
+}
+"""A strategy for each format but JSON, which depends on the operation."""
+
+
+@st.composite
+def bodies(draw: st.DrawFn, operation: str, media_types: list[str]) -> tuple[bytes, str]:
+    """A body for an operation, of a media type that it takes, and that type; one in seven is spoiled."""
+    media_type = draw(st.sampled_from([*media_types, JSON]))
+    content = draw(FORMATS[media_type] if media_type in FORMATS else _json(operation))
+    at = draw(st.integers(0, len(content)))
+    match draw(st.integers(0, 20)):
+        case 18:
+            return content[:at], media_type
+        case 19:
+            return content[:at] + draw(st.binary(min_size=1, max_size=300)) + content[at:], media_type
+        case 20:
+            return content[:at] + content[at + 9 :], media_type
+    return content, media_type

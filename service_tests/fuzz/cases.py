@@ -7,12 +7,16 @@ from random import Random
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from hypothesis import strategies as st
+
 from app.store.keys import Role
 from service_tests.fuzz import heads
-from service_tests.fuzz.bodies import body
-from service_tests.fuzz.heads import TEXTS, Request
+from service_tests.fuzz.bodies import bodies
 
-DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parent.parent.parent / "openapi" / "openapi.json").read_text())
+DOCUMENT: dict[str, Any] = json.loads((Path(__file__).parents[2] / "openapi" / "openapi.json").read_text())
+STANDING = ("cos-sin", "phase", "complex", "signed", "structured", "landmarks", "gmm")
+"""Maps that stay, and at last one that hashes, with an index of its name."""
+_METHODS = ("HEAD", "OPTIONS", "TRACE", "PATCH", "GET")
 
 
 class Operation(NamedTuple):
@@ -21,13 +25,6 @@ class Operation(NamedTuple):
     method: str
     path: str
     described: dict[str, Any]
-    address: re.Pattern[str]
-
-    @property
-    def id(self) -> str:
-        """Its id."""
-        found: str = self.described["operationId"]
-        return found
 
     @property
     def role(self) -> Role | None:
@@ -36,14 +33,13 @@ class Operation(NamedTuple):
         return Role(security[0]["key"][0]) if security else None
 
 
-OPERATIONS = [
-    Operation(method.upper(), path, described, re.compile(re.sub(r"\{\w+\}", "[^/]+", path)))
+OPERATIONS = {
+    (method.upper(), path): Operation(method.upper(), path, described)
     for path, methods in DOCUMENT["paths"].items()
     for method, described in methods.items()
-]
-# Those that take bodies, and those that change something, come more often.
-_WEIGHTS = [8 if "requestBody" in one.described else 2 if one.method == "DELETE" else 1 for one in OPERATIONS]
-ROWS = {one.id for one in OPERATIONS if len(one.described.get("requestBody", {}).get("content", {})) > 1}
+}
+# Those that take bodies come more often.
+_OFTEN = [one for one in OPERATIONS.values() for _ in range(8 if "requestBody" in one.described else 1)]
 
 
 class Credential(NamedTuple):
@@ -60,62 +56,47 @@ class Case(NamedTuple):
     """What is sent, and what is known of it."""
 
     sent: bytes
-    request: Request
+    method: str
+    operation: Operation | None
     credential: Credential
     is_whole: bool
     """Whether it is one request and framed as it should be, so that it has one answer."""
 
-    @property
-    def operation(self) -> Operation | None:
-        """The call that it is for, if there is one."""
-        path = self.request.target.partition(b"?")[0].decode("latin-1")
-        method = "GET" if self.request.method == "HEAD" else self.request.method
-        return next((one for one in OPERATIONS if one.method == method and one.address.fullmatch(path)), None)
 
-
-class Names(NamedTuple):
-    """What addresses are about."""
-
-    standing: list[str]
-    """Maps that stay, and at last one that hashes."""
-    maps: list[str]
-    """Names of maps and datasets that come and go."""
-    jobs: list[str]
-    """Ids of jobs that there have been."""
-
-
-def case(random: Random, names: Names, credentials: list[Credential]) -> Case:
-    """One more case."""
-    (operation,) = random.choices(OPERATIONS, _WEIGHTS)
-    method = operation.method if random.random() < 0.97 else random.choice(("HEAD", "OPTIONS", "TRACE", "PATCH", "GET"))
-    target = re.sub(r"\{(\w+)\}", lambda found: _segment(random, operation, found[1], names), operation.path)
+@st.composite
+def cases(draw: st.DrawFn, credentials: list[Credential]) -> Case:
+    """A strategy of cases: Hypothesis draws the operation and the body, and the head is drawn from a seed."""
+    operation, random = draw(st.sampled_from(_OFTEN)), Random(draw(st.integers(0, 1 << 32)))
+    method = operation.method if random.random() < 0.97 else random.choice(_METHODS)
+    target = re.sub(r"\{(\w+)\}", lambda found: _segment(random, operation, found[1]), operation.path)
     target += heads.query(random, operation.described.get("parameters", []))
-    credential = random.choice(credentials)
     content, media_type, framing = b"", None, list[bytes]()
-    if "requestBody" in operation.described or random.random() < 0.05:
-        content, media_type = body(random, operation.id, operation.id in ROWS)
+    if "requestBody" in operation.described:
+        content, media_type = draw(bodies(operation.described["operationId"], [*_content(operation)]))
         framing, content = heads.framed(random, content)
+    credential = random.choice(credentials)
     lines = heads.fields(random, media_type) + framing + list(credential.fields)
-    request = Request(method, target.encode("latin-1"), lines, content)
-    if random.random() < 0.15:
-        return Case(heads.broken(random, request), request, credential, False)
-    return Case(request.sent, request, credential, True)
+    request = heads.Request(method, target.encode("latin-1"), lines, content)
+    is_whole = random.random() > 0.15
+    asked = OPERATIONS.get(("GET" if method == "HEAD" else method, operation.path))
+    return Case(request.sent if is_whole else heads.broken(random, request), method, asked, credential, is_whole)
 
 
-def _segment(random: Random, operation: Operation, name: str, names: Names) -> str:
+def _content(operation: Operation) -> dict[str, Any]:
+    found: dict[str, Any] = operation.described["requestBody"]["content"]
+    return found
+
+
+def _segment(random: Random, operation: Operation, name: str) -> str:
+    """A part of an address: a name, an id, or one of the words that it may be."""
     if random.random() < 0.05:
-        return quote(random.choice(TEXTS)[:2000].encode("utf-8", "surrogatepass"), safe="") or "%2F"
-    kinds: list[str] = next(
-        (one["schema"].get("enum", []) for one in operation.described["parameters"] if one["name"] == name), []
-    )
-    if kinds:
-        return random.choice(kinds)
-    if name == "slug":
-        return random.choice(("too-large", "quota", "nothing", "<b>"))
-    if name == "id":
-        return random.choice((*names.jobs[-20:], "0" * 24, "0" * 16, "f" * 16))
-    if operation.method in ("PUT", "DELETE"):
-        return random.choice(names.maps)
-    if operation.id in ("codes", "similarity") and random.random() < 0.6:
-        return names.standing[-1]
-    return random.choice(names.standing) if random.random() < 0.8 else random.choice(names.maps)
+        return quote(random.choice(heads.TEXTS).encode(), safe="") or "%2F"
+    parameters = operation.described["parameters"]
+    words: list[str] = next((one["schema"].get("enum", []) for one in parameters if one["name"] == name), [])
+    if words or name in ("slug", "id"):
+        return random.choice(words or ("too-large", "nothing", "<b>", "0" * 24, "f" * 16))
+    passing = random.choice([f"w-{i}" for i in range(20)])
+    if operation.method in ("PUT", "DELETE") or random.random() < 0.2:
+        return passing
+    hashes = "indexes" in operation.path or operation.described["operationId"] in ("codes", "similarity")
+    return STANDING[-1] if hashes and random.random() < 0.7 else random.choice(STANDING)

@@ -33,36 +33,25 @@ class Deployment:
     Args:
         home: a new directory for it.
         program: the module that is run as the service, and what stands before the command.
-        options: further ones of the replicas.
-        of_store: further ones of the replicas and of the worker.
-        job_ttl: seconds that an ended job is kept. Whoever writes its end down decides: a replica or the worker.
     """
 
-    def __init__(
-        self,
-        home: Path,
-        program: Sequence[str],
-        *options: str,
-        job_ttl: int = 86400,
-        of_store: tuple[str, ...] = (),
-    ) -> None:
+    def __init__(self, home: Path, program: Sequence[str]) -> None:
         self.disk = Disk(home)
         self.data = self.disk.root / "data"
         self.done = home / "done"
         self._home = home
         self._ports = {name: free_port() for name in REPLICAS}
-        self.store = self._store()
+        self.store = f"unix://{self.data / 'store.sock'}"
         self.store_wire = Wire(self.store)
         self.wires = [Wire(f"tcp://127.0.0.1:{port}") for port in self._ports.values()]
         self.urls = [f"http://127.0.0.1:{wire.port}" for wire in self.wires]
-        first, behind = self._reaching()
+        behind = ("--redis-url", self.store_wire.url)
         # Long enough that only slow maps become jobs of themselves, on a busy machine too.
-        serve = ("--job-workers", "0", "--require-keys", "true", "--max-request-seconds", "20", *options)
-        kept = ("--job-ttl", str(job_ttl), *of_store)
+        serve = ("--job-workers", "0", "--require-keys", "true", "--max-request-seconds", "20")
         self._commands = {
-            "first": ("serve", "--port", str(self._ports["first"]), *first, *serve, *kept),
-            "second": ("serve", "--port", str(self._ports["second"]), *behind, *serve, *kept),
-            WORKER: ("worker", *behind, *kept),
+            "first": ("serve", "--port", str(self._ports["first"]), "--data-dir", str(self.data), *serve),
+            "second": ("serve", "--port", str(self._ports["second"]), *behind, *serve),
+            WORKER: ("worker", *behind),
         }
         self._program = program
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -81,16 +70,11 @@ class Deployment:
         ran = subprocess.run([sys.executable, "-m", "app", *command], check=True, capture_output=True, text=True)
         return ran.stdout.strip()
 
-    @property
-    def ports(self) -> list[int]:
-        """Of the replicas themselves, past the wires."""
-        return list(self._ports.values())
-
     def wait_until_ready(self, given_up: Callable[[], bool] = lambda: False) -> float:
         """Wait for both replicas, or until it is given up; gives the seconds since the store has answered."""
-        until(lambda: self._answers() or given_up())
+        until(lambda: answers(self.store) or given_up())
         began = time.monotonic()
-        until(lambda: all(map(self._ready, self.ports)) or given_up())
+        until(lambda: all(map(self._ready, self._ports.values())) or given_up())
         return time.monotonic() - began
 
     def kill(self, name: str) -> None:
@@ -103,17 +87,6 @@ class Deployment:
                 one.kill()
         self.processes[name].wait(30)
         gone(family)
-
-    def _store(self) -> str:
-        """The URL of the store."""
-        return f"unix://{self.data / 'store.sock'}"
-
-    def _reaching(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Options by which the first replica, and all others, reach the store."""
-        return ("--data-dir", str(self.data)), ("--redis-url", self.store_wire.url)
-
-    def _answers(self) -> bool:
-        return answers(self.store)
 
     def server(self) -> psutil.Process | None:
         """The process of the store; None where it does not answer."""
@@ -152,14 +125,9 @@ class Deployment:
         self.disk.lose_power(loss, chance)
         self.start()
 
-    def replicas(self) -> list[list[psutil.Process]]:
-        """The processes of each replica that answer requests."""
-        found = []
-        for name in REPLICAS:
-            parent = psutil.Process(self.processes[name].pid)
-            workers = [one for one in parent.children() if "spawn_main" in " ".join(one.cmdline())]
-            found.append(workers or [parent])
-        return found
+    def replicas(self) -> list[tuple[int, psutil.Process]]:
+        """The port of each replica itself, past the wires, and its process."""
+        return [(port, psutil.Process(self.processes[name].pid)) for name, port in self._ports.items()]
 
     def close(self) -> None:
         """End everything."""

@@ -22,11 +22,9 @@ from app.store.connection import connect
 from service_tests.soak import truth
 from service_tests.soak.actions import act, list_maps
 from service_tests.soak.client import Client, Disturbances
-from service_tests.soak.clustered import ClusteredDeployment
 from service_tests.soak.deployment import Deployment
 from service_tests.soak.disturbances import ALL
-from service_tests.soak.faults import FAULTS
-from service_tests.soak.growth import check_flat, growth, minute
+from service_tests.soak.growth import growth
 from service_tests.soak.index_actions import delete_index, settle_index
 from service_tests.soak.key_actions import list_keys
 from service_tests.soak.leftovers import check_leftovers
@@ -37,9 +35,6 @@ CLIENTS = 4
 STEPS_IN_A_ROUND = 25
 """Of each client, while one disturbance comes and goes."""
 STUCK_SECONDS = 120
-CALM_PAUSE_SECONDS = 0.15
-"""Between two steps of a client in a calm hour, so that the machine is not busy with it."""
-CALM_JOB_TTL = 120
 LEAST_LEAK = 512
 """Bytes a request by which memory may seem to grow."""
 
@@ -61,8 +56,6 @@ class Figures:
     """Bytes a request by which the memory of each replica has grown at the end."""
     left: int = 0
     """Keys in the store when everything was deleted."""
-    minutes: list[dict[str, int]] = field(default_factory=list)
-    """Of a calm hour: bytes and descriptors of the replicas' processes, the largest, and keys of the store."""
 
 
 class Soak:
@@ -72,20 +65,11 @@ class Soak:
         home: a new directory.
         seed: decides what clients do and which disturbances come; not what happens at the same time.
         fault: one of `FAULTS`; none if it is empty.
-        clustered: whether the store is a cluster.
-        calm: whether nobody will disturb it: then each replica has two processes, and ended jobs are kept for a moment.
     """
 
-    def __init__(self, home: Path, seed: int, fault: str = "", calm: bool = False, clustered: bool = False) -> None:
+    def __init__(self, home: Path, seed: int, fault: str = "") -> None:
         self.figures = Figures(seed)
-        program = (PROGRAM, fault) if fault else (PROGRAM,)
-        self.deployment: Deployment
-        if clustered:
-            self.deployment = ClusteredDeployment(home, program)
-        elif calm:
-            self.deployment = Deployment(home, program, "--workers", "2", job_ttl=CALM_JOB_TTL)
-        else:
-            self.deployment = Deployment(home, program)
+        self.deployment = Deployment(home, (PROGRAM, fault) if fault else (PROGRAM,))
         self._chance = Random(seed)
         self._disturbed = Disturbances()
         self.clients: list[Client] = []
@@ -105,9 +89,7 @@ class Soak:
             chance = Random(f"{self.figures.seed} {number}")
             self.clients.append(Client(number, urls, key, known, done, self._disturbed, chance))
 
-    def run(
-        self, steps: int, disturbances: Sequence[str], in_a_round: int = STEPS_IN_A_ROUND, pause: float = 0.0
-    ) -> None:
+    def run(self, steps: int, disturbances: Sequence[str], in_a_round: int) -> None:
         """Let the clients make so many steps in all, with disturbances; raises Wrong where the service is."""
         order: Iterator[str] = iter(())
         for _ in range(-(-steps // (CLIENTS * in_a_round))):
@@ -115,7 +97,7 @@ class Soak:
             if name is None and disturbances:
                 order = iter(self._chance.sample(disturbances, len(disturbances)))
                 name = next(order)
-            with self._working(in_a_round, pause) as rounds:
+            with self._working(in_a_round) as rounds:
                 if name is not None:
                     self.disturb(name, lambda: any(one.done() and one.exception() for one in rounds))
 
@@ -129,35 +111,19 @@ class Soak:
         self._disturbed.ended += 1
         self.figures.ready.setdefault(name, []).append(round(ready, 2))
 
-    def calm(self, minutes: int) -> None:
-        """Let the clients work with nobody disturbing; raises Wrong unless memory, descriptors and keys stay flat."""
-        if not minutes:
-            return
-        for _ in range(minutes):
-            end = time.monotonic() + 60
-            while time.monotonic() < end:
-                with self._working(STEPS_IN_A_ROUND, CALM_PAUSE_SECONDS):
-                    pass
-            for client in self.clients:
-                client.follow_all()
-                client.model.jobs = [job for job in client.model.jobs if job.record is None]
-            self.figures.minutes.append(minute(self.deployment))
-        check_flat(self.figures.minutes)
-
     @contextmanager
-    def _working(self, steps: int, pause: float = 0.0) -> Iterator["list[Future[None]]"]:
+    def _working(self, steps: int) -> Iterator["list[Future[None]]"]:
         """All clients make some steps; what they find wrong is raised at the end."""
         with ThreadPoolExecutor(len(self.clients)) as pool:
-            rounds = [pool.submit(self._round, client, steps, pause) for client in self.clients]
+            rounds = [pool.submit(self._round, client, steps) for client in self.clients]
             yield rounds
         for one in rounds:
             one.result()
 
-    def _round(self, client: Client, steps: int, pause: float) -> None:
+    def _round(self, client: Client, steps: int) -> None:
         """Steps of one client; those that nobody answers do not count."""
         deadline, left = time.monotonic() + STUCK_SECONDS, steps
         while left:
-            time.sleep(pause)
             answers, away = client.answers, client.away
             action = act(client)
             if client.answers > answers:
@@ -193,10 +159,8 @@ class Soak:
 
     def measure_growth(self, requests: int) -> None:
         """Send many small requests to each replica; raises Wrong if its memory grows with their number."""
-        if not requests:
-            return
-        for port, processes in zip(self.deployment.ports, self.deployment.replicas(), strict=True):
-            grown = growth(port, self._key, processes, requests)
+        for port, process in self.deployment.replicas():
+            grown = growth(port, self._key, process, requests)
             self.figures.grown.append(round(grown))
             if grown > LEAST_LEAK:
                 raise Wrong(f"each request leaves {grown:.0f} bytes in memory")
@@ -209,22 +173,14 @@ class Soak:
         self.figures.seconds = round(time.monotonic() - self._began, 1)
 
 
-def soaked(
-    home: Path,
-    seed: int,
-    steps: int,
-    disturbances: Sequence[str],
-    requests: int = 0,
-    fault: str = "",
-    clustered: bool = False,
-    in_a_round: int = STEPS_IN_A_ROUND,
-) -> Figures:
+def soaked(home: Path, seed: int, steps: int, disturbances: Sequence[str], in_a_round: int, requests: int) -> Figures:
     """The figures of a whole soak; raises Wrong where the service is."""
-    with closing(Soak(home, seed, fault, clustered=clustered)) as soak:
+    with closing(Soak(home, seed)) as soak:
         soak.begin()
         soak.run(steps, disturbances, in_a_round)
         soak.end()
-        soak.measure_growth(requests)
+        if requests:
+            soak.measure_growth(requests)
     return soak.figures
 
 
@@ -234,25 +190,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disturbances", default=",".join(ALL), help="Which, divided by commas. [%(default)s]")
-    parser.add_argument("--fault", default="", choices=["", *FAULTS], help="A fault for the soak to find.")
     parser.add_argument("--requests", type=int, default=10_000, help="For the growth of memory.")
-    parser.add_argument("--in-a-round", type=int, default=STEPS_IN_A_ROUND, help="Steps of a client a disturbance.")
-    parser.add_argument("--pause", type=float, default=0.0, help="Seconds between two steps of a client.")
-    parser.add_argument("--calm-minutes", type=int, default=0, help="So long nobody disturbs two server processes.")
-    parser.add_argument("--cluster", action="store_true", help="The store is a cluster; not for what is done to files.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
-        soak = Soak(Path(home), options.seed, options.fault, options.calm_minutes > 0, options.cluster)
-        try:
-            soak.begin()
-            names = [name for name in options.disturbances.split(",") if name]
-            soak.run(options.steps, names, options.in_a_round, options.pause)
-            soak.calm(options.calm_minutes)
-            soak.end()
-            soak.measure_growth(options.requests)
-        finally:
-            soak.close()
-            sys.stdout.write(json.dumps(vars(soak.figures), indent=1) + "\n")
+        figures = soaked(
+            Path(home), options.seed, options.steps, options.disturbances.split(","), STEPS_IN_A_ROUND, options.requests
+        )
+    sys.stdout.write(json.dumps(vars(figures), indent=1) + "\n")
 
 
 if __name__ == "__main__":

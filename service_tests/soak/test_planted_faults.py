@@ -10,7 +10,7 @@ import pytest
 from service_tests.soak.actions import delete_map, put_map, use_map
 from service_tests.soak.client import Client
 from service_tests.soak.model import Wrong
-from service_tests.soak.runner import Soak, soaked
+from service_tests.soak.runner import Soak
 
 ROUNDS = 200
 """More than any fault takes."""
@@ -67,5 +67,7 @@ def test_a_fault_is_found(tmp_path: Path, fault: str) -> None:
 @pytest.mark.nightly
 def test_a_leak_is_found(tmp_path: Path) -> None:
     """It shows in memory only."""
-    with pytest.raises(Wrong, match="bytes in memory"):
-        soaked(tmp_path, 1, 0, [], 2000, "leak")
+    with closing(Soak(tmp_path, 1, "leak")) as soak:
+        soak.begin()
+        with pytest.raises(Wrong, match="bytes in memory"):
+            soak.measure_growth(2000)
