@@ -1,6 +1,5 @@
 """The package `bochner`: the core under names of its own, for processes without a service."""
 
-import io
 from typing import Any
 
 import numpy as np
@@ -49,13 +48,6 @@ def test_codes_of_dense_and_sparse_rows_are_the_same(sampler: str) -> None:
     assert (built.codes([[0, 0, 0, 0]], on_zero="mark") == -1).all()
     with pytest.raises(bochner.InvalidOption):
         built.codes(x, bits=4)
-
-
-def test_a_file_of_another_hash_stream_is_refused() -> None:
-    away, _ = taken(spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}))
-    newer = written(away._replace(parameter_stream=2), "npz")
-    with pytest.raises(bochner.InvalidInput, match="hash stream 2; this version has 1"):
-        bochner.load(io.BytesIO(newer))
 
 
 def test_the_lines_of_the_page_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Every example body is accepted, and there is one of everything."""
+"""Every example body is accepted, and there is one of every kind."""
 
 import json
 from pathlib import Path
@@ -10,177 +10,78 @@ import pytest
 
 from app.services.keys import AskedKey
 from app.store.keys import Role
-from service_tests.checks import JSON, RESPOND_ASYNC, finished, put, put_dataset
+from service_tests.checks import JSON, finished, put, put_dataset
 from service_tests.core.combinations import RULES
 from service_tests.keyed import bearer, made
 from service_tests.running import Running
 
 FOLDER = Path(__file__).parent.parent / "openapi" / "examples"
 EXAMPLES = sorted(FOLDER.iterdir())
-
-# The maps that examples of vectors are sent to.
-FOURIER: dict[str, Any] = {
-    "input_dim": 4,
-    "kernel": {"kind": "gaussian", "length_scale": 2.0},
-    "sampler": {"kind": "halton"},
-    "s": 8,
-    "form": "phase",
-}
-HASHES: dict[str, Any] = {"input_dim": 4, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8}
-MAP_OF = {"transform": FOURIER, "kernel": FOURIER, "codes": HASHES, "similarity": HASHES}
-ANSWERS = {
-    "transform": {"features"},
-    "kernel": {"approximate"},
-    "codes": {"codes"},
-    "similarity": {"estimate", "standard_error", "interval"},
-}
-
-
-OF_INDEXES = {"put_index": None, "upsert_vectors": "vectors", "search_index": "search", "find_duplicates": "duplicates"}
-
-
-BY_JOBS_TOO = ("diagnose.variance", "recommend.for_a_target")
-# The dataset that they name.
+ADDRESSES = {
+    **{operation: f"/v1/maps/{{name}}/{operation}?{{query}}" for operation in ("transform", "kernel")},
+    **{operation: f"/v1/maps/{{name}}-hashes/{operation}?{{query}}" for operation in ("codes", "similarity")},
+    "put_map": "/v1/maps/{name}-new", "put_dataset": "/v1/datasets/{name}?{query}", "create_key": "/v1/keys",
+    "diagnose": "/v1/maps/{name}{of}/diagnostics/{kind}", "recommend": "/v1/recommendations",
+    "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors",
+    "search_index": "/v1/indexes/{name}/search", "find_duplicates": "/v1/indexes/{name}/duplicates",
+    "infer": "/v2/models/{name}/infer", "inference_index": "/v2/repository/index", "advise": "/v1/indexes/advice",
+}  # fmt: skip
+KERNEL, HASHED = {"kind": "gaussian", "length_scale": 2.0}, {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
+FOURIER: dict[str, Any] = {"input_dim": 4, "kernel": KERNEL, "sampler": {"kind": "halton"}, "s": 8, "form": "phase"}
+HASHES: dict[str, Any] = {"input_dim": 4, "s": 8, **HASHED}
 POINTS = json.loads((FOLDER / "put_dataset.dense.json").read_text())["vectors"]
 LETTERS = np.load(FOLDER.parent.parent / "examples" / "letters.npy")[:200]
-BESIDE_VECTORS = {"exact", "zero_bit", "bias"}
 
 
-def operation(example: Path) -> str:
-    return example.name.partition(".")[0]
-
-
-def query(example: Path) -> str:
-    """What stands between title and suffix."""
-    return ".".join(example.name.split(".")[2:-1])
-
-
-def diagnosed(example: Path) -> str:
-    """The kind of diagnostic, which the title begins with."""
-    return example.name.split(".")[1].partition("_")[0]
-
-
-def length(rows: Any) -> int:
-    """Number of rows, also in CSR form, and of a sample of a dataset."""
-    if isinstance(rows, dict) and "dataset" in rows:
-        return int(rows["rows"])
-    return len(rows["indptr"]) - 1 if isinstance(rows, dict) else len(rows)
-
-
-def without_times(answer: Any) -> Any:
-    """An answer without the seconds that a recommendation has measured."""
-    if isinstance(answer, list):
-        return [without_times(one) for one in answer]
-    if isinstance(answer, dict):
-        return {name: without_times(one) for name, one in answer.items() if name != "seconds_per_1000_rows"}
-    return answer
-
-
-@pytest.mark.parametrize(
-    "example", [one for one in EXAMPLES if operation(one) in OF_INDEXES], ids=lambda example: example.stem
-)
-def test_an_example_of_indexes_is_accepted(http: httpx.Client, name: str, example: Path) -> None:
-    body = json.loads(example.read_text())
-    assert put(http, "letters", HASHES).status_code in (200, 201)
-    asked: dict[str, Any] = body if operation(example) == "put_index" else {"map": "letters"}
-    if "target" in asked:
-        # Rows that are all alike, so that any search has the recall.
-        assert put_dataset(http, name, np.ones((200, 4))).status_code == 201
-        asked["target"]["dataset"] = name
-    assert http.put(f"/v1/indexes/{name}", json=asked).status_code == 201
-    if (path := OF_INDEXES[operation(example)]) is not None:
-        answer = http.post(f"/v1/indexes/{name}/{path}", json=body)
-        assert answer.is_success, answer.text
-
-
-@pytest.mark.parametrize(
-    "example",
-    [one for one in EXAMPLES if operation(one) not in {*OF_INDEXES, "advise"}],
-    ids=lambda example: example.stem,
-)
-def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str, example: Path) -> None:
-    body = example.read_bytes()
-    if operation(example) == "create_key":
-        admin = bearer(made(running.socket, AskedKey(name="ops", role=Role.admin)).key)
-        answer = http.post("/v1/keys", content=body, headers={"Content-Type": JSON, **admin})
-        assert answer.status_code == 201, answer.text
-        return
-    if operation(example) == "put_map":
-        learns_from_rows = b'"dataset"' in body
-        if learns_from_rows:
-            assert put_dataset(http, "points", POINTS).status_code in (200, 201)
-        answer = put(http, name, body)
-        if answer.status_code == 202:
-            job = finished(http, httpx.Response(202, headers={"Location": answer.json()["job"]}))
-            assert job["state"] == "succeeded", job
-            answer = put(http, name, body)
-            assert (answer.status_code, answer.json()["status"]) == (200, "ready")
-            return
-        assert answer.status_code == 201, answer.text
-        # An example is no doubtful map, but a rule always says how far it reaches, and few rows teach little.
-        if not learns_from_rows:
-            assert bool(answer.json()["warnings"]) == (json.loads(body)["sampler"]["kind"] in RULES)
-        return
-    if operation(example) == "put_dataset":
-        answer = http.put(f"/v1/datasets/{name}?{query(example)}", content=body, headers={"Content-Type": JSON})
-        assert answer.status_code == 201, answer.text
-        assert (answer.json()["expires_at"] is None) == ("ttl" not in query(example))
-        return
+def prepare(http: httpx.Client, name: str, document: dict[str, Any]) -> None:
+    """Put what examples are about, and give those that name a dataset or a map of their own one that is there."""
     assert put_dataset(http, "points", POINTS).status_code in (200, 201)
-    if operation(example) in ("diagnose", "recommend"):
-        check_measured(http, name, example)
+    assert put(http, name, FOURIER).status_code == 201
+    assert put(http, f"{name}-hashes", HASHES).status_code == 201
+    assert http.put(f"/v1/indexes/{name}", json={"map": f"{name}-hashes"}).status_code == 201
+    if str(document.get("map", "")).startswith("letters"):
+        is_advice = "recall" in document
+        dim = LETTERS.shape[1] if is_advice else 4
+        assert put(http, f"{name}-letters", {**HASHES, "input_dim": dim}).status_code == 201
+        document["map"] = f"{name}-letters"
+        asked = document if is_advice else document.get("target", {})
+        if "dataset" in asked:  # for an index rows that are all alike, so that any search has the recall
+            assert put_dataset(http, f"{name}-rows", LETTERS if is_advice else np.ones((200, 4))).status_code == 201
+            asked["dataset"] = f"{name}-rows"
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str, example: Path) -> None:
+    operation, title, *query, _ = example.name.split(".")
+    document = json.loads(example.read_text())
+    prepare(http, name, document)
+    of = "-hashes" if "hashes" in title or "collisions" in title else ""
+    address = ADDRESSES[operation].format(name=name, query=".".join(query), kind=title.partition("_")[0], of=of)
+    admin = bearer(made(running.socket, AskedKey(name="ops", role=Role.admin)).key) if operation == "create_key" else {}
+    method = "PUT" if operation.startswith("put_") else "POST"
+    asked: dict[str, Any] = {"content": json.dumps(document), "headers": {"Content-Type": JSON, **admin}}
+    answer = http.request(method, address, **asked)
+    if operation == "put_map" and answer.status_code == 202:
+        finished(http, httpx.Response(202, headers={"Location": answer.json()["job"]}))
+        answer = http.request(method, address, **asked)
+        assert (answer.status_code, answer.json()["status"]) == (200, "ready")
         return
-    if operation(example).startswith("infer"):
-        assert put(http, name, FOURIER).status_code == 201
-        path = f"models/{name}/infer" if operation(example) == "infer" else "repository/index"
-        answer = http.post(f"/v2/{path}", content=body, headers={"Content-Type": JSON})
-        assert answer.status_code == 200, answer.text
-        return
-    assert put(http, name, MAP_OF[operation(example)]).status_code == 201
-    answer = http.post(
-        f"/v1/maps/{name}/{operation(example)}?{query(example)}", content=body, headers={"Content-Type": JSON}
-    )
-    assert answer.status_code == 200, answer.text
-    with_gamma = {"rbf_estimate", "rbf_standard_error"} if "gamma=" in query(example) else set()
-    beside = BESIDE_VECTORS | ({"rbf_exact", "rbf_bias", "rbf_interval"} if with_gamma else set())
-    assert set(answer.json()) - beside == ANSWERS[operation(example)] | with_gamma
-    rows = json.loads(body).get("vectors") or json.loads(body)["x"]
-    numbers = next(iter(answer.json().values()))
-    assert length(numbers) == length(rows)
+    assert answer.status_code == (201 if method == "PUT" or admin else 200), answer.text
+    if operation == "put_map" and "dataset" not in str(document):
+        # An example is no doubtful map, but a rule always says how far it reaches.
+        assert bool(answer.json()["warnings"]) == (document["sampler"]["kind"] in RULES)
+    if operation == "put_dataset":
+        assert (answer.json()["expires_at"] is None) == ("ttl" not in ".".join(query))
 
 
-def check_measured(http: httpx.Client, name: str, example: Path) -> None:
-    """A diagnostic or a recommendation is answered, and some by a job too, with the same answer."""
-    is_recommendation = operation(example) == "recommend"
-    path = "recommendations" if is_recommendation else f"maps/{name}/diagnostics/{diagnosed(example)}"
-    of_hashes = "hashes" in example.name or "collisions" in example.name
-    assert put(http, name, HASHES if of_hashes else FOURIER).status_code == 201
-    asked: dict[str, Any] = {"content": example.read_bytes(), "headers": {"Content-Type": JSON}}
-    answer = http.post(f"/v1/{path}", **asked)
-    assert answer.status_code == 200, answer.text
-    if example.name.startswith(BY_JOBS_TOO):
-        taken = http.post(f"/v1/{path}", content=asked["content"], headers=asked["headers"] | RESPOND_ASYNC)
-        by_job = http.get(finished(http, taken)["result"]).json()
-        assert without_times(by_job) == without_times(answer.json())
-
-
-def test_the_example_of_advice_is_accepted(http: httpx.Client, name: str) -> None:
-    body = json.loads((FOLDER / "advise.bands_or_a_scan.json").read_text()) | {"map": name, "dataset": name}
-    assert put_dataset(http, name, LETTERS).status_code == 201
-    assert put(http, name, {**HASHES, "input_dim": LETTERS.shape[1]}).status_code == 201
-    answer = http.post("/v1/indexes/advice", json=body)
-    assert answer.status_code == 200, answer.text
-
-
-@pytest.mark.parametrize(("family", "member"), [("kernels", "kernel"), ("samplers", "sampler"), ("forms", "form")])
-def test_every_kind_has_an_example(http: httpx.Client, family: str, member: str) -> None:
-    specs = [json.loads(example.read_text()) for example in EXAMPLES if operation(example) == "put_map"]
-    shown = {spec[member] if member == "form" else spec[member]["kind"] for spec in specs if member in spec}
-    without = set(http.get("/v1/catalog").json()[family]) - shown
-    assert not without, f"write {', '.join(f'openapi/examples/put_map.{kind}.json' for kind in sorted(without))}"
-
-
-def test_every_diagnostic_has_an_example(http: httpx.Client) -> None:
-    shown = {diagnosed(example) for example in EXAMPLES if operation(example) == "diagnose"}
-    without = set(http.get("/v1/catalog").json()["diagnostics"]) - shown
-    assert not without, f"write {', '.join(f'openapi/examples/diagnose.{kind}.json' for kind in sorted(without))}"
+def test_there_is_an_example_of_each_kind_and_operation(http: httpx.Client) -> None:
+    catalog = http.get("/v1/catalog").json()
+    specs = [json.loads(example.read_text()) for example in EXAMPLES if example.name.startswith("put_map.")]
+    for family, member in (("kernels", "kernel"), ("samplers", "sampler"), ("forms", "form")):
+        shown = {spec[member] if member == "form" else spec[member]["kind"] for spec in specs if member in spec}
+        assert not set(catalog[family]) - shown, f"write openapi/examples/put_map.KIND.json of these {family}"
+    diagnosed = {example.name.split(".")[1].partition("_")[0] for example in EXAMPLES if "diagnose." in example.name}
+    assert not set(catalog["diagnostics"]) - diagnosed
+    paths = json.loads((FOLDER.parent / "openapi.json").read_text())["paths"]
+    with_body = {one["operationId"] for methods in paths.values() for one in methods.values() if "requestBody" in one}
+    assert {example.name.partition(".")[0] for example in EXAMPLES} == with_body

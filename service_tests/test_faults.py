@@ -131,27 +131,6 @@ def test_a_service_outlives_its_store_and_meanwhile_answers_503(
         assert seen <= {200, 503}
 
 
-@pytest.mark.gate  # test_jobs.py has one where a service that is killed leaves a job, and the next adopts both
-def test_the_next_service_adopts_the_store_of_a_killed_one(
-    tmp_path: Path, gaussian: dict[str, Any], gmm: dict[str, Any]
-) -> None:
-    running = start(tmp_path / "data")
-    with running.client() as http:
-        put(http, "fourier", gaussian)
-        put(http, "hashes", gmm)
-        before = outputs(http)
-    pid = store_pid(running)
-    kill_service(running)
-    again = start(tmp_path / "data")
-    try:
-        with again.client() as http:
-            assert store_pid(again) == pid
-            assert outputs(http) == before
-    finally:
-        stop(again)
-    assert not answers(again.socket), "a service that is stopped stops its store"
-
-
 @pytest.mark.nightly
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGSTOP], ids=["the store is killed", "the store hangs"])
 def test_a_job_worker_ends_when_its_service_and_store_end_together(tmp_path: Path, end: signal.Signals) -> None:

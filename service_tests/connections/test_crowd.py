@@ -1,56 +1,37 @@
-import resource
 from collections.abc import Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from app.connections import crowd
+from service_tests.cases import each
 from service_tests.connections.wire import LIVE, answers, connected, received, refusal
 from service_tests.running import Running, service
 
-MOST = 20
+MOST, BUSY = 20, float("inf")
 
 
-class Transport:
-    is_aborted = False
-
-    def abort(self) -> None:
-        self.is_aborted = True
-
-
-class Member:
-    """A connection that waits since some moment, or not at all."""
-
-    def __init__(self, waits_since: float, has_asked: bool = False, is_leaving: bool = False) -> None:
-        self.transport: Any = Transport()
-        self.waits_since, self.has_asked, self.is_leaving = waits_since, has_asked, is_leaving
-
-
-BUSY = float("inf")
-
-
-@pytest.mark.parametrize(
-    ("others", "gone"),
+@each(
+    ("waits_since", "has_asked", "gone"),
     [
-        ([Member(3), Member(1), Member(2)], 1),
-        ([Member(3), Member(1, has_asked=True), Member(2)], 2),
-        ([Member(BUSY), Member(2, has_asked=True), Member(1, has_asked=True)], 2),
-        ([Member(BUSY), Member(BUSY), Member(11), Member(5)], 3),
+        ((3, 1, 2), (), 1),
+        ((3, 1, 2), (1,), 2),  # silent ones first
+        ((BUSY, 2, 1), (1, 2), 2),  # not those at work
+        ((BUSY, BUSY, 11, 5), (), 3),  # not those that just stopped to read
     ],
-    ids=["the longest", "silent ones first", "not those at work", "not those that just stopped to read"],
 )
-def test_who_has_waited_longest_makes_room(others: list[Member], gone: int) -> None:
+def test_who_has_waited_longest_makes_room(waits_since: list[float], has_asked: list[int], gone: int) -> None:
+    others: list[Any] = [
+        SimpleNamespace(transport=Mock(), waits_since=since, has_asked=number in has_asked, is_leaving=False)
+        for number, since in enumerate(waits_since)
+    ]
     assert crowd.make_room(others, len(others), now=10)
-    assert [one.transport.is_aborted for one in others] == [number == gone for number in range(len(others))]
+    assert [one.transport.abort.called for one in others] == [number == gone for number in range(len(others))]
     assert others[gone].is_leaving
-
-
-@pytest.mark.parametrize(("files", "most"), [(1024, 896), (resource.RLIM_INFINITY, 1000), (64, 1), (4096, 1000)])
-def test_there_are_no_more_connections_than_files(files: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert crowd.most_connections(1000) == most
 
 
 @pytest.fixture(scope="module")

@@ -146,15 +146,6 @@ def test_what_is_no_request_is_refused_and_never_read_in_two_ways(strict: Runnin
     assert said in refusal(answer, 400, "bad-request")["detail"]
 
 
-def test_requests_ahead_are_answered_in_order(strict: Running) -> None:
-    rows = b'{"vectors": [[1, 2]]}'
-    post = BODY + JSON + b"Content-Length: %d\r\n\r\n" % len(rows) + rows
-    found = asked(strict, post + LIVE + b"\r\n" + post + NO_BODY + CHUNKED + b"\r\n1\r\na\r\n0\r\nT: t\r\n\r\n" + LAST)
-    assert [answer.status_code for answer in found] == [200, 200, 200, 404, 200]
-    assert found[0].content == found[2].content
-    assert found[1].json() == found[4].json() == {"status": "live"}
-
-
 def test_no_client_sends_as_many_requests_ahead_as_it_likes(strict: Running) -> None:
     *served, last = asked(strict, (LIVE + b"\r\n") * 5000)
     assert len(served) == MOST_AHEAD + 1

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from service_tests.checks import NPY, RESPOND_ASYNC, npy
 from service_tests.soak.client import REFUSED, Client
 from service_tests.soak.index_actions import delete_index, delete_vector, search_index, upsert_vectors
-from service_tests.soak.key_actions import create_key, list_keys, revoke_key, use_key
 from service_tests.soak.model import Wrong
 from service_tests.soak.truth import MAX_ERROR, ROWS, SPECS, STANDING, sample, use_of
 
@@ -151,9 +150,5 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     search_index: 4,
     delete_vector: 3,
     delete_index: 1,
-    create_key: 1,
-    use_key: 2,
-    revoke_key: 1,
-    list_keys: 1,
 }
 """What clients do, and how often for each other."""

@@ -1,14 +1,13 @@
 """A client of the service, and how it checks what it is answered against its model."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 
 from service_tests.checks import JSON
+from service_tests.soak.deployment import Deployment
 from service_tests.soak.model import Job, Model, Name, Wrong
 from service_tests.soak.truth import Truth
 
@@ -34,10 +33,8 @@ class Client:
 
     Args:
         number: its own.
-        urls: of the replicas.
-        key: an administrator's.
+        deployment: what it asks, and whose jobs note when they were worked to their end.
         truth: what everything gives.
-        done: file with a line for each job that was worked to its end.
         disturbances: how many there were.
         chance: decides what it does.
     """
@@ -45,18 +42,15 @@ class Client:
     def __init__(
         self,
         number: int,
-        urls: Iterable[str],
-        key: str,
+        deployment: Deployment,
         truth: Truth,
-        done: Path,
         disturbances: Disturbances,
         chance: Random,
     ) -> None:
         self.model = Model(f"client{number}", NAMES)
         self.chance, self.answers, self.away = chance, 0, 0
-        self.truth, self.done, self.disturbances = truth, done, disturbances
-        headers = {"Authorization": f"Bearer {key}"}
-        self._replicas = [httpx.Client(base_url=url, headers=headers, timeout=60, verify=False) for url in urls]
+        self.truth, self.done, self.disturbances = truth, deployment.done, disturbances
+        self._replicas = [httpx.Client(base_url=url, timeout=60, verify=False) for url in deployment.urls]
 
     def close(self) -> None:
         """Close its connections."""

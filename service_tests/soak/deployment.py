@@ -47,7 +47,7 @@ class Deployment:
         self.urls = [f"http://127.0.0.1:{wire.port}" for wire in self.wires]
         behind = ("--redis-url", self.store_wire.url)
         # Long enough that only slow maps become jobs of themselves, on a busy machine too.
-        serve = ("--job-workers", "0", "--require-keys", "true", "--max-request-seconds", "20")
+        serve = ("--job-workers", "0", "--max-request-seconds", "20")
         self._commands = {
             "first": ("serve", "--port", str(self._ports["first"]), "--data-dir", str(self.data), *serve),
             "second": ("serve", "--port", str(self._ports["second"]), *behind, *serve),
@@ -63,12 +63,6 @@ class Deployment:
             command = [sys.executable, "-m", *self._program, *self._commands[name]]
             with (self._home / f"{name}.log").open("ab") as log:
                 self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-
-    def admin_key(self) -> str:
-        """Make a key of an administrator, with the command for that."""
-        command = ["keys", "create", "soak", "--role", "admin", "--redis-url", self.store]
-        ran = subprocess.run([sys.executable, "-m", "app", *command], check=True, capture_output=True, text=True)
-        return ran.stdout.strip()
 
     def wait_until_ready(self, given_up: Callable[[], bool] = lambda: False) -> float:
         """Wait for both replicas, or until it is given up; gives the seconds since the store has answered."""

@@ -15,8 +15,8 @@ JOBS = (b"bochner:jobs", b"bochner:jobs:ended", b"bochner:jobs:tally", QUEUE.enc
 LISTS = {b"bochner:maps", b"bochner:indexes", b"bochner:store", *JOBS, *ACCOUNT, *KEYS}
 
 
-def check_leftovers(store: redis.Redis) -> int:
-    """How many keys are left; raises Wrong where one stays for ever, or is not in the account as it is."""
+def check_leftovers(store: redis.Redis) -> None:
+    """Raise Wrong where a key stays for ever, or is not in the account as it is."""
     keys: set[bytes] = set(store.scan_iter(count=1000))
     standing = f"bochner:{{map:{STANDING}}}:".encode()
     left = (key for key in keys if not (own := _in_one_place(key)).startswith(standing) and own not in LISTS)
@@ -32,7 +32,6 @@ def check_leftovers(store: redis.Redis) -> int:
         lost = [one for one in booked - ending if not any(key.startswith(one) for key in keys)]
         if lost:
             raise Wrong(f"the account has entries of what is not there: {lost[:10]}")
-    return len(keys)
 
 
 def _in_one_place(key: bytes) -> bytes:

@@ -78,21 +78,8 @@ class Job:
         self.record = record
 
 
-@dataclass
-class Key:
-    """An API key that a client has made."""
-
-    id: str = ""
-    text: str = ""
-    """Empty where the answer that showed it was lost."""
-    valid: bool | None = True
-    """None where an answer was lost."""
-    revoked: float = 0.0
-    """When that was answered, as `time.monotonic` tells it."""
-
-
 class Model:
-    """One client's names of maps and of datasets, its index, its jobs and its keys."""
+    """One client's names of maps and of datasets, its index and its jobs."""
 
     def __init__(self, prefix: str, count: int) -> None:
         self.prefix = prefix
@@ -103,7 +90,6 @@ class Model:
         self.vectors = {f"{prefix}/{i}": Name() for i in range(2 * count)}
         """Ids in this index, which stand for the tags of their vectors."""
         self.jobs: list[Job] = []
-        self.keys: dict[str, Key] = {}
 
     def listed(self, names: Iterable[str]) -> None:
         """The service says that these are all maps of the client."""

@@ -26,7 +26,6 @@ from service_tests.soak.deployment import Deployment
 from service_tests.soak.disturbances import ALL
 from service_tests.soak.growth import growth
 from service_tests.soak.index_actions import delete_index, settle_index
-from service_tests.soak.key_actions import list_keys
 from service_tests.soak.leftovers import check_leftovers
 from service_tests.soak.model import Wrong
 
@@ -51,11 +50,6 @@ class Figures:
     """Requests that nobody answered, or with 503."""
     ready: dict[str, list[float]] = field(default_factory=dict)
     """Seconds from the first answer of the store to the readiness of all replicas, after each disturbance of a name."""
-    seconds: float = 0.0
-    grown: list[int] = field(default_factory=list)
-    """Bytes a request by which the memory of each replica has grown at the end."""
-    left: int = 0
-    """Keys in the store when everything was deleted."""
 
 
 class Soak:
@@ -73,21 +67,16 @@ class Soak:
         self._chance = Random(seed)
         self._disturbed = Disturbances()
         self.clients: list[Client] = []
-        self._key = ""
-        self._began = time.monotonic()
 
     def begin(self) -> None:
         """Start everything, and learn what it gives."""
         self.deployment.start()
         self.deployment.wait_until_ready()
-        self._key = key = self.deployment.admin_key()
-        headers = {"Authorization": f"Bearer {key}"}
-        with httpx.Client(base_url=self.deployment.urls[0], headers=headers, timeout=60, verify=False) as http:
+        with httpx.Client(base_url=self.deployment.urls[0], timeout=60, verify=False) as http:
             known = truth.learned(http)
-        urls, done = self.deployment.urls, self.deployment.done
         for number in range(CLIENTS):
             chance = Random(f"{self.figures.seed} {number}")
-            self.clients.append(Client(number, urls, key, known, done, self._disturbed, chance))
+            self.clients.append(Client(number, self.deployment, known, self._disturbed, chance))
 
     def run(self, steps: int, disturbances: Sequence[str], in_a_round: int) -> None:
         """Let the clients make so many steps in all, with disturbances; raises Wrong where the service is."""
@@ -149,19 +138,17 @@ class Soak:
             client.settle()
             settle_index(client)
             list_maps(client)
-            list_keys(client)
             delete_index(client)
             client.delete_all()
             self.figures.answers += client.answers
             self.figures.away += client.away
         with connect(self.deployment.store, 5) as store:
-            self.figures.left = check_leftovers(store)
+            check_leftovers(store)
 
     def measure_growth(self, requests: int) -> None:
         """Send many small requests to each replica; raises Wrong if its memory grows with their number."""
         for port, process in self.deployment.replicas():
-            grown = growth(port, self._key, process, requests)
-            self.figures.grown.append(round(grown))
+            grown = growth(port, process, requests)
             if grown > LEAST_LEAK:
                 raise Wrong(f"each request leaves {grown:.0f} bytes in memory")
 
@@ -170,7 +157,6 @@ class Soak:
         for client in self.clients:
             client.close()
         self.deployment.close()
-        self.figures.seconds = round(time.monotonic() - self._began, 1)
 
 
 def soaked(home: Path, seed: int, steps: int, disturbances: Sequence[str], in_a_round: int, requests: int) -> Figures:
