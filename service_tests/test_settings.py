@@ -24,16 +24,9 @@ VALUES |= {
     "allowed_hosts": "bochner.example.org,*.inside.example", "allowed_origins": "https://lab.example.org",
     "trusted_proxies": "10.0.0.0/8",
 }  # fmt: skip
-MAY_BE_ZERO = {"cache_bytes", "min_free_bytes", "max_request_seconds", "max_wait_seconds", "min_body_rate"}
-MAY_BE_ZERO |= {"store_replicas", "job_workers"}
 BAD = [
-    *((field, value) for field in NUMBERS for value in ("-1", "soon", *(() if field in MAY_BE_ZERO else ("0",)))),
-    *(
-        (field, value)
-        for field in NUMBERS
-        if "float" in str(Settings.model_fields[field].annotation)
-        for value in ("inf", "nan", "1e999")
-    ),
+    *((field, value) for field in NUMBERS for value in ("-1", "soon", "inf", "nan")),
+    *((field, "0") for field in ("port", "workers", "max_body_bytes", "head_timeout", "threads", "max_requests")),
     *(("port", "65536"), ("max_head_bytes", "1000"), ("store_replicas", "1"), ("min_free_bytes", "1GB")),
     *(("require_keys", "perhaps"), ("traces", "perhaps"), ("log_format", "xml"), ("log_level", "loud")),
 ]

@@ -63,6 +63,3 @@ def binary(n: int, *outputs: bool) -> Callable[[], bytes]:
     wanted = [{"name": name, "parameters": {"binary_data": is_binary}} for name, is_binary in named]
     head = json.dumps({"inputs": [rows], "outputs": wanted}).encode()
     return lambda: head.ljust(1024) + bytes(4 * n)
-
-
-SPARSE, EMPTY = b'{"indices":[0],"values":[1]}', b'{"indices":[],"values":[]}'

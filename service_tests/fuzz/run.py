@@ -36,7 +36,6 @@ _SPECS: dict[str, dict[str, Any]] = {
     "phase": {"sampler": {"kind": "halton"}, "form": "phase", "normalize": True},
     "complex": {"sampler": {"kind": "monte_carlo"}, "form": "complex", "dtype": "float64"},
     "signed": {"sampler": {"kind": "sparse_grid", "level": 2}, "s": None},
-    "structured": {"sampler": {"kind": "structured_orthogonal"}, "input_dim": 8},
     "landmarks": {"sampler": {"kind": "landmarks", "dataset": "points"}, "s": 4},
     "gmm": {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}},
 }

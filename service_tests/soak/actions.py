@@ -6,7 +6,7 @@ from service_tests.checks import NPY, RESPOND_ASYNC, npy
 from service_tests.soak.client import REFUSED, Client
 from service_tests.soak.index_actions import delete_index, delete_vector, search_index, upsert_vectors
 from service_tests.soak.model import Wrong
-from service_tests.soak.truth import MAX_ERROR, ROWS, SPECS, STANDING, sample, use_of
+from service_tests.soak.truth import ROWS, SPECS, STANDING, sample, use_of
 
 
 def act(client: Client) -> str:
@@ -101,16 +101,6 @@ def list_maps(client: Client) -> None:
         client.model.listed(record["name"] for record in answer.json()["maps"])
 
 
-def diagnose(client: Client) -> None:
-    """Have a job measure the standing map."""
-    if client.waits:
-        return
-    path, headers = f"/v1/maps/{STANDING}/diagnostics/max-error", RESPOND_ASYNC
-    answer = client.ask("POST", path, (202, *REFUSED), json=MAX_ERROR, headers=headers)
-    if answer is not None and answer.status_code == 202:
-        client.submitted(answer.headers["location"], measures=True)
-
-
 def cancel_job(client: Client) -> None:
     """Cancel a job that has not ended as far as this client knows."""
     job = client.job(ended=False)
@@ -143,7 +133,6 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     use_dataset: 3,
     delete_dataset: 2,
     list_maps: 1,
-    diagnose: 1,
     cancel_job: 1,
     look_at_job: 4,
     upsert_vectors: 4,

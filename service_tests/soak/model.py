@@ -59,8 +59,6 @@ class Job:
     link: str
     disturbances: int
     """How many there had been when it was submitted."""
-    measures: bool = False
-    """Whether its result is that of the diagnostic; others build a map."""
     cancelled: bool | None = False
     """Whether it was told to end; None where an answer was lost, or its map was deleted."""
     record: dict[str, Any] | None = None

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import httpx
 import numpy as np
 
-from service_tests.checks import NPY, RESPOND_ASYNC, array, finished, post, put, put_dataset
+from service_tests.checks import NPY, array, finished, post, put, put_dataset
 
 GAUSSIAN = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "s": 16}
 LEARNED = {"kind": "global_adaptive", "base": {"kind": "halton"}, "box": 3.0, "iterations": 40}
@@ -28,7 +28,6 @@ ROWS = {
 """Datasets that clients make."""
 STANDING = "standing"
 """Name of a map that is never deleted."""
-MAX_ERROR = {"diameters": [1.0, 2.0], "samples": 4000, "seed": 5}
 FEW = {"vectors": [[0.5, -1.25, 2], [3, 0.1, -0.125]]}
 
 
@@ -41,11 +40,10 @@ class Answers(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Answers by key of SPECS and ROWS, and the result of a diagnostic of the standing map."""
+    """Answers by key of SPECS and ROWS."""
 
     maps: dict[str, Answers]
     datasets: dict[str, Answers]
-    diagnostic: Any
 
 
 def use_of(name: str, spec: str) -> tuple[str, Any]:
@@ -79,7 +77,4 @@ def learned(http: httpx.Client) -> Truth:
         assert array(content).size
         datasets[key] = Answers(None, record["digest"], content.content)
         assert http.delete(f"/v1/datasets/{name}").status_code == 204
-    taken = http.post(f"/v1/maps/{STANDING}/diagnostics/max-error", json=MAX_ERROR, headers=RESPOND_ASYNC)
-    assert taken.status_code == 202, taken.text
-    job = finished(http, taken)
-    return Truth(maps, datasets, http.get(job["result"]).json())
+    return Truth(maps, datasets)
