@@ -14,8 +14,12 @@ import redis
 from service_tests.servers import STORE_PROGRAM, until
 
 SLOTS = 16384
-# After so long a silent node is taken for dead: longer than a busy machine makes one wait.
-_NODE_MILLISECONDS = 2000
+_KEPT = ("--appendonly", "yes", "--save", "", "--repl-diskless-sync-delay", "0")
+_CLUSTERED = (
+    # After so long a silent node is taken for dead: longer than a busy machine makes one wait.
+    *("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-require-full-coverage", "no"),
+    *("--cluster-replica-validity-factor", "0", *_KEPT),
+)
 
 
 def free_ports(n: int) -> list[int]:
@@ -78,8 +82,7 @@ class Pair:
 
     def __init__(self, home: Path) -> None:
         ports = free_ports(2)
-        options = [*("--appendonly", "yes"), *("--save", ""), *("--repl-diskless-sync-delay", "0")]
-        self.primary, self.replica = (Node(home / str(port), port, *options) for port in ports)
+        self.primary, self.replica = (Node(home / str(port), port, *_KEPT) for port in ports)
         until(lambda: self.primary.says("PING") and self.replica.says("PING"))
         self.settle()
 
@@ -119,7 +122,7 @@ class Cluster:
     def __init__(self, home: Path, primaries: int = 3, replicas: int = 1, *options: str) -> None:
         self._home, self.n = home, primaries
         ports = free_ports(primaries * (1 + replicas))
-        self.nodes = [Node(home / str(port), port, *self._options(), *options) for port in ports]
+        self.nodes = [Node(home / str(port), port, *_CLUSTERED, *options) for port in ports]
         until(lambda: all(node.says("PING") for node in self.nodes))
         for i, node in enumerate(self.nodes[:primaries]):
             node.says("CLUSTER", "ADDSLOTSRANGE", SLOTS * i // primaries, SLOTS * (i + 1) // primaries - 1)
@@ -139,11 +142,6 @@ class Cluster:
     def primaries(self) -> list[Node]:
         """The nodes that take writes."""
         return [node for node in self.nodes if node.role == "master"]
-
-    def replicas_of(self, primary: Node) -> list[Node]:
-        """Those that follow a primary."""
-        of = (primary.says("CLUSTER", "MYID") or b"").decode()
-        return [node for node in self.nodes if of and of in (self._known(node).get("myself", ""))]
 
     def settle(self, replicas: int = 1) -> None:
         """Wait until all slots are served, and each primary is followed by so many replicas."""
@@ -171,18 +169,6 @@ class Cluster:
         return all(one.count(b"state=online") == replicas for one in followed)
 
     @staticmethod
-    def _options() -> list[str]:
-        return [
-            *("--cluster-enabled", "yes"),
-            *("--cluster-node-timeout", str(_NODE_MILLISECONDS)),
-            *("--cluster-require-full-coverage", "no"),
-            *("--cluster-replica-validity-factor", "0"),
-            *("--repl-diskless-sync-delay", "0"),
-            *("--appendonly", "yes"),
-            *("--save", ""),
-        ]
-
-    @staticmethod
     def _known(node: Node) -> dict[str, str]:
         """What a node knows of each, by id; of itself, by `myself`."""
         lines = _raw(node, "CLUSTER", "NODES").decode().splitlines()
@@ -196,10 +182,9 @@ class Sentinels:
 
     def __init__(self, home: Path, replicas: int = 1) -> None:
         ports = free_ports(1 + replicas + 3)
-        of_servers = [*("--appendonly", "yes"), *("--save", ""), *("--repl-diskless-sync-delay", "0")]
-        self.servers = [Node(home / str(ports[0]), ports[0], *of_servers)]
+        self.servers = [Node(home / str(ports[0]), ports[0], *_KEPT)]
         for port in ports[1 : 1 + replicas]:
-            self.servers.append(Node(home / str(port), port, *of_servers, "--replicaof", f"127.0.0.1 {ports[0]}"))
+            self.servers.append(Node(home / str(port), port, *_KEPT, "--replicaof", f"127.0.0.1 {ports[0]}"))
         until(lambda: all(node.says("PING") for node in self.servers))
         self.sentinels = [self._sentinel(home / str(port), port, ports[0]) for port in ports[1 + replicas :]]
         until(lambda: all(self._sees(node, replicas) for node in self.sentinels))

@@ -18,7 +18,6 @@ from service_tests.servers import until
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
-Line = dict[str, Any]
 
 
 def formatted(message: str, *args: object, **others: Any) -> Any:
@@ -54,14 +53,10 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
         yield keyed(running)
 
 
-def lines(here: Keyed) -> list[Line]:
-    """All lines, each of which is JSON."""
+def those(here: Keyed, **members: object) -> list[dict[str, Any]]:
+    """The lines with these members; each line is JSON."""
     (log,) = here.running.data_dir.parent.glob("*.log")
-    return [json.loads(line) for line in log.read_text().splitlines()]
-
-
-def those(here: Keyed, **members: object) -> list[Line]:
-    return [line for line in lines(here) if line.items() >= members.items()]
+    return [line for line in map(json.loads, log.read_text().splitlines()) if line.items() >= members.items()]
 
 
 @pytest.mark.nightly
@@ -82,8 +77,8 @@ def test_a_request_is_a_line_with_all_that_is_counted_of_it(here: Keyed, gaussia
         "bytes_out": len(answer.content),
         "rows": 5,
         "key": "the-write",
-        "trace_id": TRACE,
         "level": "info",
+        "trace_id": TRACE,
     }
     assert {name: line.get(name) for name in expected} == expected
     assert 0 < line["seconds"] < 60

@@ -1,16 +1,12 @@
 """How a service starts: with nothing compiled, and with all of it; and what it takes when idle."""
 
-import pkgutil
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 
 import psutil
 import pytest
 
-import app
-from app.core.compiled import LOOPS
 from service_tests.running import Running, compiler_bytes, service
 from service_tests.servers import until
 
@@ -68,20 +64,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         with service(tmp_path_factory.mktemp("first") / "data", "--job-workers", "1") as running:
             check_idle(running)
         yield place
-
-
-def test_whatever_is_compiled_is_compiled_by_the_first_start(place: Path) -> None:
-    for module in pkgutil.walk_packages(app.__path__, "app."):
-        if not module.name.endswith("__main__"):
-            import_module(module.name)
-    kept = {path.name.partition(".py3")[0] for path in place.rglob("*.nbi")}
-    wanted = {
-        f"{Path(loop.py_func.__code__.co_filename).stem}.{loop.py_func.__qualname__}-{loop.py_func.__code__.co_firstlineno}"
-        for loop in LOOPS
-        if loop.__module__.startswith("app.")
-    }
-    assert len(wanted) > 20
-    assert wanted - kept == set(), "app/services/warm_up.py calls none of these"
 
 
 def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:

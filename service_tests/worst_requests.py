@@ -88,15 +88,6 @@ def of_map(name: str, *calls: str) -> dict[str, list[Worst]]:
 
 
 DIAGNOSE = "POST /v1/maps/{name}/diagnostics/{kind}"
-CHEAP = [
-    *("GET /v1/jobs", "GET /v1/jobs/{id}", "DELETE /v1/jobs/{id}", "GET /v1/jobs/{id}/result", "GET /v1/jobs/{id}/events"),
-    *("GET /health/live", "GET /health/ready", "GET /v1/info", "GET /v1/catalog", "GET /metrics", "GET /problems/{slug}"),
-    *("DELETE /v1/maps/{name}", "DELETE /v1/datasets/{name}"),
-    *("GET /v1/indexes/{name}", "GET /v1/indexes", "DELETE /v1/indexes/{name}", "DELETE /v1/indexes/{name}/vectors/{id}"),
-    *("GET /v1/keys", "POST /v1/keys", "DELETE /v1/keys/{id}"),
-    *("GET /v2", "GET /v2/health/live", "GET /v2/health/ready", "GET /v2/models/{name}", "GET /v2/models/{name}/ready"),
-]  # fmt: skip
-"""Calls without bodies, or with such of a few names, whose answers are short or pages of bounded length."""
 WORST: dict[str, list[Worst]] = {
     "PUT /v1/maps/{name}": [
         Worst("a spec of 65,536 subsets", "/v1/maps/new", said(**MAPS["subsets"])),
@@ -182,5 +173,4 @@ WORST: dict[str, list[Worst]] = {
     "POST /v2/repository/index": [
         Worst("all maps", "/v2/repository/index"),
     ],
-    **{call: [] for call in CHEAP},
 }  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 import redis
 import yaml
 
-from service_tests.checks import RESPOND_ASYNC, finished, post, put
+from service_tests.checks import RESPOND_ASYNC, post, put
 from service_tests.deploy.containers import Container, Network
 from service_tests.deploy.image import ROOT, Image, built, missing
 from service_tests.servers import until
@@ -60,34 +60,6 @@ def ready(http: httpx.Client) -> bool:
         return False
 
 
-def test_a_container_alone_does_what_the_service_does(image: Image, network: Network, tmp_path: Path) -> None:
-    """With a private store and a worker, on a read-only root, all packages made slim."""
-    alone = {**SERVICES["api"], "environment": {}, "secrets": [], "tmpfs": ["/tmp"], "volumes": ["data:/data"]}
-    container = Container(image, alone, network, tmp_path, "alone", {})
-    try:
-        with client(network, container) as http:
-            assert "compiling" not in container.log.read_text(), "what the image has compiled is of no use"
-            assert container.run("bochner", "service-is-ready").returncode == 0
-            assert container.run("id", "-u").stdout == "10001\n"
-            assert container.run("sh", "-c", "touch /opt/x").returncode != 0
-            assert "bochner-metrics-" in container.run("ls", "/dev/shm").stdout, "counting waits for a disk"
-            assert "NoNewPrivs:\t1" in container.run("cat", "/proc/1/status").stdout
-            for name, spec in {"m": GAUSSIAN, "h": GMM, "l": LEARNED}.items():
-                assert put(http, name, spec).status_code == 201
-            assert post(http, "m/transform", ROWS).status_code == 200
-            assert post(http, "h/codes", ROWS).status_code == 200
-            pair = {"x": [[1, 2, 3]], "y": [[0, 1, 0.5]]}
-            picture = http.post("/v1/maps/m/diagnostics/variance", json=pair, headers={"Accept": "image/svg+xml"})
-            assert picture.text.startswith("<?xml"), picture.text
-            asked = {**ROWS, "kernel": GAUSSIAN["kernel"], "budget": 8, "seeds": 2}
-            taken = http.post("/v1/recommendations", json=asked, headers=RESPOND_ASYNC)
-            assert finished(http, taken)["state"] == "succeeded"
-            assert http.get("/docs").status_code == 200
-        assert container.stop(30) == 0, container.log.read_text()
-    finally:
-        container.kill()
-
-
 @contextmanager
 def composed(image: Image, network: Network, directory: Path) -> Iterator[dict[str, Container]]:
     """The three services, with the password that the script draws for them."""
@@ -105,10 +77,20 @@ def composed(image: Image, network: Network, directory: Path) -> Iterator[dict[s
 
 
 def test_the_composed_services_work_together(image: Image, network: Network, tmp_path: Path) -> None:
-    """A map, a job, and both there again when all containers are made anew on the store's volume."""
+    """On a read-only root, without rights. Maps are there again when all containers are made anew on the volume."""
     with composed(image, network, tmp_path) as running, client(network, running["api"]) as http:
-        assert put(http, "m", GAUSSIAN).status_code == 201
+        api = running["api"]
+        assert "compiling" not in api.log.read_text(), "what the image has compiled is of no use"
+        assert api.run("id", "-u").stdout == "10001\n"
+        assert api.run("sh", "-c", "touch /opt/x").returncode != 0
+        assert "NoNewPrivs:\t1" in api.run("cat", "/proc/1/status").stdout
+        for name, spec in {"m": GAUSSIAN, "h": GMM}.items():
+            assert put(http, name, spec).status_code == 201
         features = post(http, "m/transform", ROWS).json()
+        assert post(http, "h/codes", ROWS).status_code == 200
+        pair = {"x": [[1, 2, 3]], "y": [[0, 1, 0.5]]}
+        picture = http.post("/v1/maps/m/diagnostics/variance", json=pair, headers={"Accept": "image/svg+xml"})
+        assert picture.text.startswith("<?xml"), picture.text
         assert http.put("/v1/maps/l", json=LEARNED, headers=RESPOND_ASYNC).status_code == 202
         until(lambda: http.get("/v1/maps/l").json()["status"] == "ready")
         assert http.get("/v1/info").json()["store"]["durability"] == "always"
