@@ -35,8 +35,6 @@ class Cost(NamedTuple):
     """And that of the process of a job, beyond what its worker has; 0 if there was no job."""
     seconds: float
     """Of one core, of the service without its store."""
-    longest_wait: float
-    """The longest time that another client waited for /health/live, in seconds."""
 
 
 def sent(http: httpx.Client, method: str, path: str, body: bytes = b"", **headers: str) -> Sent:
@@ -54,7 +52,6 @@ def cost(running: Running, send: Callable[[httpx.Client], Sent], seconds_of_job:
     process = psutil.Process(running.process.pid)
     with (
         running.client(Prefer=f"wait={seconds_of_job}") as http,
-        waits(running) as longest,
         _of_jobs(process) as of_jobs,
     ):
         http.timeout = httpx.Timeout(600)
@@ -64,7 +61,7 @@ def cost(running: Running, send: Callable[[httpx.Client], Sent], seconds_of_job:
         found = send(http)
         seconds = _seconds(process) - began
         peak = _memory(process, "VmHWM") - before
-    return Cost(found, peak, max(of_jobs), seconds, max(longest))
+    return Cost(found, peak, max(of_jobs), seconds)
 
 
 @contextmanager

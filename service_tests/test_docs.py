@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from app.metrics.declared import ASKED, COUNTED
-from app.services.catalog import catalog
 from app.settings import ClientSettings, Settings
 
 ROOT = Path(__file__).parent.parent
@@ -25,13 +24,3 @@ def test_every_file_setting_and_metric_that_a_page_names_is_there() -> None:
         assert not [path for path in files if not (ROOT / path).exists()], page
         assert set(re.findall(r"\bBOCHNER_[A-Z_]+\b", text)) <= settings, page
         assert set(re.findall(r"\bbochner_[a-z_]+\b", text)) <= metrics, page
-
-
-def test_every_kind_that_the_readme_lists_is_there() -> None:
-    table = WRITTEN["README.md"].split("## What there is")[1].split("##")[0]
-    described = catalog().model_dump()
-    for row in ("kernels", "point sets", "quadrature rules", "learned sets", "forms", "diagnostics"):
-        named = set(re.findall(r"`([\w-]+)`", re.search(rf"^\| {row} \|(.*)$", table, re.MULTILINE)[1]))  # type: ignore[index]
-        family = row if row in described else "samplers"
-        assert named
-        assert named - {"learn", "normalize"} <= set(described[family]), row

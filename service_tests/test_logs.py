@@ -20,22 +20,19 @@ TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
 TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 
-def formatted(message: str, *args: object, **others: Any) -> Any:
-    made = logging.getLogger("here").makeRecord("here", logging.WARNING, "f.py", 1, message, args, **others)
-    written = JsonFormatter().format(made)
-    assert "\n" not in written
-    return json.loads(written)
-
-
 def test_a_line_says_when_what_and_on_whose_behalf() -> None:
     token = IN_WORK.set(InWork("r-1", TRACEPARENT, "j-1"))
     try:
         raise ValueError("bochner_0123456789abcdef_" + "S" * 43)
     except ValueError as error:
         failed = (type(error), error, error.__traceback__)
-        line = formatted("%d of %s\n\x1b[2J", 3, "ü", exc_info=failed, extra={FIELDS: {"route": "/v1"}})
+        args = ("here", logging.WARNING, "f.py", 1, "%d of %s\n\x1b[2J", (3, "ü"), failed)
+        made = logging.getLogger("here").makeRecord(*args, extra={FIELDS: {"route": "/v1"}})
+        written = JsonFormatter().format(made)
     finally:
         IN_WORK.reset(token)
+    assert "\n" not in written
+    line = json.loads(written)
     assert line["message"] == "3 of ü\n\x1b[2J"
     assert (line["level"], line["logger"], line["route"]) == ("warning", "here", "/v1")
     assert abs(datetime.fromisoformat(line["time"]) - datetime.now(UTC)) < timedelta(minutes=1)

@@ -14,9 +14,9 @@ import httpx
 import numpy as np
 import pytest
 
-from service_tests.checks import NPY, RESPOND_ASYNC, array, assert_problem, post, put, put_dataset
+from service_tests.checks import NPY, array, assert_problem, post, put, put_dataset
 from service_tests.running import service
-from service_tests.servers import EVERY_WRITE, until, valkey
+from service_tests.servers import EVERY_WRITE, valkey
 
 pytestmark = pytest.mark.nightly
 ROWS = {"vectors": [[1, 2, 3], [0, 1, 0.5]]}
@@ -91,18 +91,3 @@ def test_of_one_name_at_both_at_once_one_is_made(two: Pair) -> None:
         record = two.later.get(f"/v1/maps/both-{number}").json()
         assert record["spec"]["seed"] == (1 if made[0] else 2)
         assert record == {**record, **answers[made.index(True)].json()}
-
-
-def test_jobs_of_both_are_done(two: Pair) -> None:
-    """The later knows of all. The earlier refuses to tell of a job that a later worker has taken."""
-    assert put_dataset(two.earlier, "points", POINTS).status_code == 201
-    for number, one in enumerate((*two, *two)):
-        taken = one.put(f"/v1/maps/job-{number}", json=LEARNED, headers=RESPOND_ASYNC)
-        if taken.status_code != 202:  # a later worker was at it before the earlier service could tell of it
-            assert one is two.earlier
-            assert_problem(one, taken, 503, "newer-version")
-    found = [f"/v1/maps/job-{number}" for number in range(4)]
-    until(lambda: all(two.later.get(link).json()["status"] != "building" for link in found))
-    records = [two.later.get(link).json() for link in found]
-    assert {record["status"] for record in records} == {"ready"}, records
-    assert len({record["digest"] for record in records}) == 1

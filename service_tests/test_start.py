@@ -1,7 +1,6 @@
 """How a service starts: with nothing compiled, and with all of it; and what it takes when idle."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -55,19 +54,14 @@ def check_idle(running: Running) -> None:
     assert [one.cmdline() for one in beside if "app.services.warm_up" in one.cmdline()] == []
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A directory for compiled loops that was empty when a first service started."""
-    place = tmp_path_factory.mktemp("compiled")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("NUMBA_CACHE_DIR", str(place))
-        with service(tmp_path_factory.mktemp("first") / "data", "--job-workers", "1") as running:
+def test_later_starts_compile_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one compiles into a directory that was empty."""
+    place = tmp_path / "compiled"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(place))
+    compiled = list[dict[Path, int]]()
+    for name in ("first", "second"):
+        with service(tmp_path / name, "--job-workers", "1") as running:
             check_idle(running)
-        yield place
-
-
-def test_later_starts_compile_nothing(place: Path, tmp_path: Path) -> None:
-    before = {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")}
-    with service(tmp_path / "data", "--job-workers", "1") as running:
-        check_idle(running)
-    assert {path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")} == before
+        compiled.append({path: path.stat().st_mtime_ns for path in place.rglob("*.nb?")})
+    assert compiled[0]
+    assert compiled[0] == compiled[1]

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from service_tests.cases import with_nightly
-from service_tests.running import service
+from service_tests.running import Running, service
 
 ROOT = Path(__file__).parent.parent
 PAGES = (
@@ -41,25 +41,20 @@ Shell = Callable[[str, str], str]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that has what the commands read, and takes what they write."""
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A service that nobody else uses, beside what the commands read."""
     made = tmp_path_factory.mktemp("transcripts")
     for name in ("examples", "openapi"):
         (made / name).symlink_to(ROOT / name)
     (made / ".curlrc").write_text("silent\nshow-error\n")
-    return made
-
-
-@pytest.fixture(scope="module")
-def own_service(folder: Path) -> Iterator[str]:
-    """The address of a service that nobody else uses."""
-    with service(folder / "data", "--job-workers", "1") as running:
-        yield running.url
+    with service(made / "data", "--job-workers", "1") as running:
+        yield running
 
 
 @pytest.fixture
-def shell(folder: Path, own_service: str) -> Shell:
+def shell(own: Running) -> Shell:
     """Runs commands as a reader would at the top of the source, with a service that has nothing yet."""
+    folder, own_service = own.data_dir.parent, own.url
     for things in ("maps", "datasets"):
         for one in httpx.get(f"{own_service}/v1/{things}").json()[things]:
             assert httpx.delete(f"{own_service}/v1/{things}/{one['name']}").status_code == 204

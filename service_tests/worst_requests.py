@@ -1,32 +1,134 @@
 """For each call the requests, within the limits that a service has by default, that take most memory or most time."""
 
-# ruff: noqa: E501 - a request is a line
+# ruff: noqa: E501 - a request or a map is a line
 
 import gzip
+import io
 import json
+import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
+from arro3.io import read_ipc_stream, write_parquet
 
 from app.api.codings import zstd
-from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow
-from service_tests.costs import MB, Sent, sent, waits
+from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, put, put_dataset
+from service_tests.costs import MB, Sent, sent
 from service_tests.formats.test_npz import npz
-from service_tests.running import Running
-from service_tests.worst_bodies import (
-    MiB,
-    array,
-    binary,
-    member,
-    pairs,
-    said,
-    vectors,
-    zeros,
-)
-from service_tests.worst_maps import BITS, GAUSSIAN, MAPS, NPZ
+
+MiB = 1 << 20
+
+
+def member(name: str, item: bytes, nbytes: int = 16 * MiB) -> bytes:
+    """A member of a JSON object that is a list of one item again and again."""
+    return b'"%b":[' % name.encode() + (item + b",") * (nbytes // (len(item) + 1)) + item + b"]"
+
+
+def vectors(item: bytes, others: bytes = b"") -> Callable[[], bytes]:
+    """A JSON body of rows that are all alike."""
+    return lambda: b"{" + member("vectors", item) + others + b"}"
+
+
+def pairs(item: bytes) -> Callable[[], bytes]:
+    """A JSON body of x and y, whose rows are all alike."""
+    return lambda: b"{" + member("x", item, 8 * MiB) + b"," + member("y", item, 8 * MiB) + b"}"
+
+
+def said(**members: Any) -> Callable[[], bytes]:
+    """A JSON body."""
+    return lambda: json.dumps(members, separators=(",", ":")).encode()
+
+
+def array(shape: tuple[int, int], dtype: Any = np.bool_) -> Callable[[], bytes]:
+    """A .npy of zeros."""
+    return lambda: npy(np.zeros(shape, dtype))
+
+
+def zeros(nbytes: int) -> Callable[[], bytes]:
+    """A Parquet file of one column of so many bytes of zeros, some kilobytes long."""
+
+    def made() -> bytes:
+        sink = io.BytesIO()
+        write_parquet(read_ipc_stream(io.BytesIO(arrow(v=np.zeros((nbytes // 8, 1))))), sink)
+        return sink.getvalue()
+
+    return made
+
+
+def tensor(shape: tuple[int, int], item: bytes) -> Callable[[], bytes]:
+    """A request of inference whose numbers are all alike."""
+    head = b'{"inputs":[{"name":"vectors","datatype":"FP32","shape":[%d,%d],' % shape
+    return lambda: head + member("data", item, shape[0] * (len(item) + 1) - 1) + b"}]}"
+
+
+def binary(n: int, *outputs: bool) -> Callable[[], bytes]:
+    """Binary rows of one number after 1,024 bytes of JSON; the outputs `real` and `imag` are binary or not."""
+    size = {"binary_data_size": 4 * n}
+    rows = {"name": "vectors", "datatype": "FP32", "shape": [n, 1], "parameters": size}
+    named = zip(("real", "imag"), outputs, strict=True)
+    wanted = [{"name": name, "parameters": {"binary_data": is_binary}} for name, is_binary in named]
+    head = json.dumps({"inputs": [rows], "outputs": wanted}).encode()
+    return lambda: head.ljust(1024) + bytes(4 * n)
+
+
+NPZ = "application/x-npz"
+BITS = 16 * MiB, 1
+GAUSSIAN = {"kind": "gaussian", "length_scale": 1.0}
+SUBSETS = [[(i + j) % 60 for j in range(9)] for i in range(1 << 16)]
+MAPS: dict[str, dict[str, Any]] = {
+    "one": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
+    "wide": {"input_dim": 2700, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 16},
+    "many": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "phase"},
+    "phases": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "complex"},
+    "frozen": {"input_dim": 256, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
+    "computed": {"input_dim": 1000, "kernel": GAUSSIAN, "sampler": {"kind": "structured_orthogonal"}, "s": 1 << 16},
+    "signed": {"input_dim": 3, "kernel": GAUSSIAN, "sampler": {"kind": "sparse_grid", "level": 3}},
+    "subsets": {"input_dim": 60, "kernel": {"kind": "anova", "length_scale": 1.0, "subsets": SUBSETS}, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
+    "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
+    "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
+    "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
+    "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
+    "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
+}  # fmt: skip
+
+
+INDEXES: dict[str, dict[str, Any]] = {
+    "kept": {"map": "hashes"},
+    "rows": {"map": "thousands", "keep": "vectors"},
+}
+
+
+def prepare(http: httpx.Client) -> None:
+    """Put the maps and datasets that the requests are about, and have libraries loaded that only some calls need."""
+    rows = [[float(i)] for i in range(30)]
+    asked = {
+        "vectors": rows,
+        "kernel": {"kind": "gaussian", "length_scale": "median"},
+        "budget": 8,
+        "y": [i % 2 for i in range(30)],
+    }
+    http.post("/v1/recommendations", json=asked).raise_for_status()
+    for name, spec in MAPS.items():
+        answer = put(http, name, spec)
+        while answer.is_success and answer.json()["status"] == "building":  # by a job, as the machine is slow
+            time.sleep(0.5)
+            answer = http.get(f"/v1/maps/{name}")
+        assert answer.is_success, answer.text[:500]
+        assert answer.json()["status"] == "ready", answer.text[-500:]
+    assert put_dataset(http, "bits", np.zeros(BITS, np.bool_)).status_code == 201
+    assert put_dataset(http, "two", np.ones((1 << 18, 2), np.bool_)).status_code == 201
+    # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
+    assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
+    for name, index in INDEXES.items():
+        assert http.put(f"/v1/indexes/{name}", json=index).status_code == 201
+        ones = np.ones((5000, MAPS[index["map"]]["input_dim"]), np.uint8)
+        for first in (0, 5000):
+            body = npz(False, ids=np.arange(first, first + 5000), vectors=ones)
+            assert http.post(f"/v1/indexes/{name}/vectors", content=body, headers={"Content-Type": NPZ}).is_success
+    assert put_dataset(http, "ranges", np.zeros((100, 1 << 16), np.float32)).status_code == 201
+
 
 SVG = "image/svg+xml"
 AFTER_JSON = {"Inference_Header_Content_Length": "1024"}
@@ -66,20 +168,6 @@ def allowed(one: Worst, found: Sent) -> int:
     """How many bytes of memory it may take: so many times its body, more if that is JSON, and its answer."""
     of_json = 14 * found.body if one.content_type == JSON else 0
     return max(of_json, 4 * (found.body + found.answer), one.within) + 64 * MB
-
-
-def at_once(running: Running) -> tuple[list[int], list[float]]:
-    """Send 64 of the worst at once; the statuses of their answers, and how long others waited meanwhile."""
-    worst = WORST["POST /v1/maps/{name}/transform"][0]
-    body = worst.body()[: 2 * MiB].rpartition(b",")[0] + b"]}"
-
-    def send(_: int) -> int:
-        with running.client() as http:
-            http.timeout = 600
-            return http.post(worst.path, content=body, headers={"Content-Type": JSON}).status_code
-
-    with waits(running) as found, ThreadPoolExecutor(64) as pool:
-        return [*pool.map(send, range(64))], found
 
 
 def of_map(name: str, *calls: str) -> dict[str, list[Worst]]:
@@ -166,6 +254,7 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/indexes/advice": [
         Worst("a long dataset, for as many neighbours as may be", "/v1/indexes/advice", said(map="hashes", dataset="two", k=100, recall=0.999), within=JOB),
     ],
+    "POST /v1/keys": [Worst("names without end", "/v1/keys", lambda: json.dumps(dict.fromkeys(map(str, range(330_000)), 1)).encode())],
     "POST /v2/models/{name}/infer": [
         Worst("brackets in brackets", "/v2/models/one/infer", lambda: b'{"inputs":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
         Worst("as many features as may be, both binary", "/v2/models/phases/infer", binary(30, True, True), "application/octet-stream", headers=AFTER_JSON, of=16),

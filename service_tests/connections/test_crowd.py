@@ -9,10 +9,11 @@ import pytest
 
 from app.connections import crowd
 from service_tests.cases import each
-from service_tests.connections.wire import LIVE, answers, connected, received, refusal
+from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
 
 MOST, BUSY = 20, float("inf")
+LAST = LIVE + b"Connection: close\r\n\r\n"
 
 
 @each(
@@ -42,17 +43,12 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         yield running
 
 
-def is_live(running: Running) -> bool:
-    with running.client() as http:
-        return http.get("/health/live").status_code == 200
-
-
 @pytest.mark.gate
 def test_connections_that_wait_keep_nobody_out(narrow: Running) -> None:
     with ExitStack() as lines:
         for _ in range(3 * MOST):
             lines.enter_context(connected(narrow))
-        assert is_live(narrow)
+        assert [one.status_code for one in asked(narrow, LAST)] == [200]
         assert len(psutil.Process(narrow.process.pid).net_connections("tcp")) <= MOST + 2
 
 
@@ -70,4 +66,4 @@ def test_where_all_are_at_work_one_more_is_refused(narrow: Running) -> None:
         assert (document["limit"], document["value"]) == ("max_connections", MOST)
         assert document["setting"] == "BOCHNER_MAX_CONNECTIONS"
         assert [line.recv(1 << 16)[:12] for line in busy] == [b"HTTP/1.1 408"] * MOST
-    assert is_live(narrow)
+    assert [one.status_code for one in asked(narrow, LAST)] == [200]

@@ -2,11 +2,104 @@
 
 from collections.abc import Callable
 
-from service_tests.checks import NPY, RESPOND_ASYNC, npy
+from service_tests.checks import NPY, RESPOND_ASYNC
 from service_tests.soak.client import REFUSED, Client
-from service_tests.soak.index_actions import delete_index, delete_vector, search_index, upsert_vectors
 from service_tests.soak.model import Wrong
-from service_tests.soak.truth import ROWS, SPECS, STANDING, sample, use_of
+from service_tests.soak.truth import SPECS, STANDING, use_of
+
+THERE = "there"
+TAGS = ("red", "green", "blue")
+AT_ONCE = 5
+
+
+def upsert_vectors(client: Client) -> None:
+    """Put some vectors, each with the same tag; make the index before, if it is not known to be there."""
+    if not _is_made(client):
+        return
+    vectors, tag = client.model.vectors, client.chance.choice(TAGS)
+    ids = client.chance.sample(list(vectors), AT_ONCE)
+    rows = [[1.0 + i, -0.5, len(one)] for i, one in enumerate(ids)]
+    body = {"ids": ids, "vectors": rows, "tags": [tag] * AT_ONCE}
+    answer = client.ask("POST", f"{_path(client)}/vectors", (200, *REFUSED), json=body)
+    for one in ids:
+        if answer is None:
+            vectors[one].perhaps(tag)
+        elif answer.status_code == 200:
+            vectors[one].is_now(tag)
+
+
+def search_index(client: Client) -> None:
+    """Find all vectors of a tag, in whatever process."""
+    if client.model.index.known and client.model.index.value == THERE:
+        look_for_vectors(client, client.chance.choice(TAGS))
+
+
+def look_for_vectors(client: Client, tag: str) -> bool:
+    """See which vectors have a tag; False where nobody answers."""
+    body = {"vectors": [[1, 2, 3]], "k": 100, "tag": tag}
+    answer = client.ask("POST", f"{_path(client)}/search", (200,), json=body)
+    if answer is None:
+        return False
+    there = set(answer.json()["results"][0]["ids"])
+    for one, stands in client.model.vectors.items():
+        if one in there:
+            stands.seen(tag)
+        elif stands.may == {tag}:
+            raise Wrong(f"vector {one} is not found by its tag, {tag}")
+        else:
+            stands.may.discard(tag)
+    if strange := there - client.model.vectors.keys():
+        raise Wrong(f"vectors {strange} were never put")
+    return True
+
+
+def delete_vector(client: Client) -> None:
+    """Take a vector out, or hear that there is none."""
+    if client.model.index.known and client.model.index.value == THERE:
+        one, stands = client.chance.choice(list(client.model.vectors.items()))
+        client.delete(f"{_path(client)}/vectors/{one}?kind=string", stands)
+
+
+def delete_index(client: Client) -> None:
+    """Delete the index."""
+    index = client.model.index
+    client.delete(_path(client), index)
+    for stands in client.model.vectors.values():
+        if index.known and index.value is None:
+            stands.is_now(None)
+        elif not index.known:
+            stands.perhaps(None)
+
+
+def settle_index(client: Client) -> None:
+    """With nobody disturbing, look for all vectors; nothing may be unknown then."""
+    if not (_is_made(client) and all(look_for_vectors(client, tag) for tag in TAGS)):
+        raise Wrong(f"the index of {client.model.prefix} cannot be looked at")
+    unknown = [one for one, stands in client.model.vectors.items() if not stands.known]
+    if unknown:
+        raise Wrong(f"vectors {unknown} have no tag, and more than one")
+
+
+def _is_made(client: Client) -> bool:
+    """Have the index be there, which is over the standing map; False where nobody says so."""
+    index = client.model.index
+    if index.known and index.value == THERE:
+        return True
+    wanted = (201,) if index.known else (200, 201)
+    answer = client.ask("PUT", _path(client), (*wanted, *REFUSED), json={"map": STANDING, "keep": "vectors"})
+    if answer is None:
+        index.perhaps(THERE)
+    elif answer.status_code in wanted:
+        index.is_now(THERE)
+        if answer.status_code == 201:
+            for stands in client.model.vectors.values():
+                stands.seen(None)
+        return True
+    return False
+
+
+def _path(client: Client) -> str:
+    return f"/v1/indexes/{client.model.prefix}"
 
 
 def act(client: Client) -> str:
@@ -21,7 +114,7 @@ def act(client: Client) -> str:
 
 def put_map(client: Client) -> None:
     """Make a map, in the request or by a job; or find that there is one."""
-    name, stands = client.settled(client.model.maps)
+    name, stands = client.settled()
     if not stands.known:
         return
     spec, there = client.chance.choice(list(SPECS)), stands.value
@@ -43,55 +136,21 @@ def put_map(client: Client) -> None:
         client.check_map(spec, answer.json())
 
 
-def put_dataset(client: Client) -> None:
-    """Make a dataset, or find that there is one."""
-    name, stands = client.settled(client.model.datasets)
-    if not stands.known:
-        return
-    rows, there = client.chance.choices(list(ROWS), [6] * (len(ROWS) - 1) + [1])[0], stands.value
-    status = 201 if there is None else 200 if there == rows else 409
-    headers = {"Content-Type": NPY}
-    answer = client.ask("PUT", f"/v1/datasets/{name}", (status, *REFUSED), content=npy(ROWS[rows]), headers=headers)
-    if answer is None:
-        if there is None:
-            stands.perhaps(rows)
-    elif answer.status_code == 201:
-        stands.is_now(rows)
-    if answer is not None and answer.status_code < 400:
-        client.same(answer.json()["digest"], client.truth.datasets[rows].digest, "digest")
-
-
 def delete_map(client: Client) -> None:
     """Delete a map, and cancel the job that builds it."""
-    name, stands = client.settled(client.model.maps)
+    name, stands = client.settled()
     client.delete(f"/v1/maps/{name}", stands)
-
-
-def delete_dataset(client: Client) -> None:
-    """Delete a dataset."""
-    name, stands = client.settled(client.model.datasets)
-    client.delete(f"/v1/datasets/{name}", stands)
 
 
 def use_map(client: Client) -> None:
     """Look at a map, and transform or hash with it."""
-    name, stands = client.settled(client.model.maps)
+    name, stands = client.settled()
     if client.look_at_map(name, stands) and stands.value is not None:
         path, body = use_of(name, stands.value)
         wanted = (200, 409) if stands.building else (200,)
         answer = client.ask("POST", f"/v1/maps/{path}", wanted, json=body, headers={"Accept": NPY})
         if answer is not None and answer.status_code == 200:
-            client.same(answer.content, client.truth.maps[stands.value].content, stands.value)
-
-
-def use_dataset(client: Client) -> None:
-    """Look at a dataset, and transform its rows."""
-    name, stands = client.settled(client.model.datasets)
-    if client.look_at_dataset(name, stands) and stands.value is not None:
-        headers = {"Accept": NPY}
-        answer = client.ask("POST", f"/v1/maps/{STANDING}/transform", (200,), json=sample(name), headers=headers)
-        if answer is not None:
-            client.same(answer.content, client.truth.datasets[stands.value].content, stands.value)
+            client.same(answer.content, client.truth[stands.value].content, stands.value)
 
 
 def list_maps(client: Client) -> None:
@@ -129,9 +188,6 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     put_map: 6,
     use_map: 8,
     delete_map: 4,
-    put_dataset: 3,
-    use_dataset: 3,
-    delete_dataset: 2,
     list_maps: 1,
     cancel_job: 1,
     look_at_job: 4,

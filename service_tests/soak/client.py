@@ -6,12 +6,12 @@ from typing import Any
 
 import httpx
 
-from service_tests.soak.deployment import Deployment
+from service_tests.soak.disturbances import Deployment
 from service_tests.soak.model import Job, Model, Name, Wrong
 from service_tests.soak.truth import Truth
 
 NAMES = 6
-"""Of maps, and as many of datasets, for each client."""
+"""Of maps, for each client."""
 MOST_WAITING = 3
 """Jobs that a client leaves to the service at once, so that its work adapts to the machine."""
 AWAY = 503
@@ -91,22 +91,20 @@ class Client:
 
     def settle(self) -> None:
         """Look at everything, with nobody disturbing: nothing may be unknown then, and no job may be left."""
-        for names, look in ((self.model.maps, self.look_at_map), (self.model.datasets, self.look_at_dataset)):
-            for name, stands in names.items():
-                if not look(name, stands):
-                    raise Wrong(f"{name} cannot be looked at")
+        for name, stands in self.model.maps.items():
+            if not self.look_at_map(name, stands):
+                raise Wrong(f"{name} cannot be looked at")
 
     def delete_all(self) -> None:
         """Delete whatever is there."""
-        for kind, names in (("maps", self.model.maps), ("datasets", self.model.datasets)):
-            for name, stands in names.items():
-                self.delete(f"/v1/{kind}/{name}", stands)
+        for name, stands in self.model.maps.items():
+            self.delete(f"/v1/maps/{name}", stands)
 
-    def settled(self, names: dict[str, Name]) -> tuple[str, Name]:
+    def settled(self) -> tuple[str, Name]:
         """Any name; what it stands for is looked at first, where that is not known."""
-        name, stands = self.chance.choice(list(names.items()))
+        name, stands = self.chance.choice(list(self.model.maps.items()))
         if not stands.known:
-            (self.look_at_map if names is self.model.maps else self.look_at_dataset)(name, stands)
+            self.look_at_map(name, stands)
         return name, stands
 
     def delete(self, path: str, stands: Name) -> None:
@@ -132,7 +130,7 @@ class Client:
             stands.seen(None)
             return True
         record = answer.json()
-        spec = next((key for key, known in self.truth.maps.items() if known.spec == record["spec"]), "another spec")
+        spec = next((key for key, known in self.truth.items() if known.spec == record["spec"]), "another spec")
         if record["status"] == "failed":
             raise Wrong(f"{name} has failed: {record['error']}")
         building = record["status"] == "building"
@@ -143,18 +141,9 @@ class Client:
             self.check_map(spec, record)
         return True
 
-    def look_at_dataset(self, name: str, stands: Name) -> bool:
-        """See what a dataset's name stands for; False where nobody answers."""
-        answer = self.ask("GET", f"/v1/datasets/{name}", (200, 404))
-        if answer is None:
-            return False
-        digests = {known.digest: key for key, known in self.truth.datasets.items()}
-        stands.seen(digests.get(answer.json()["digest"], "other rows") if answer.status_code == 200 else None)
-        return True
-
     def check_map(self, spec: str, record: dict[str, Any]) -> None:
         """Raise Wrong unless a record is that of a spec."""
-        self.same((record["spec"], record["digest"]), self.truth.maps[spec][:2], spec)
+        self.same((record["spec"], record["digest"]), self.truth[spec][:2], spec)
 
     def submitted(self, link: str) -> Job:
         """A job that was submitted just now."""

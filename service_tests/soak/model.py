@@ -77,12 +77,11 @@ class Job:
 
 
 class Model:
-    """One client's names of maps and of datasets, its index and its jobs."""
+    """One client's names of maps, its index and its jobs."""
 
     def __init__(self, prefix: str, count: int) -> None:
         self.prefix = prefix
         self.maps = {f"{prefix}-{i}": Name() for i in range(count)}
-        self.datasets = {f"{prefix}-{i}": Name() for i in range(count)}
         self.index = Name()
         """That of the index of its own."""
         self.vectors = {f"{prefix}/{i}": Name() for i in range(2 * count)}

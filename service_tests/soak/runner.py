@@ -4,6 +4,8 @@
 """
 
 import argparse
+import http.client
+import itertools
 import json
 import sys
 import tempfile
@@ -17,17 +19,31 @@ from pathlib import Path
 from random import Random
 
 import httpx
+import numpy as np
+import psutil
 
 from app.store.connection import connect
 from service_tests.soak import truth
-from service_tests.soak.actions import act, list_maps
+from service_tests.soak.actions import act, delete_index, list_maps, settle_index
 from service_tests.soak.client import Client, Disturbances
-from service_tests.soak.deployment import Deployment
-from service_tests.soak.disturbances import ALL
-from service_tests.soak.growth import growth
-from service_tests.soak.index_actions import delete_index, settle_index
+from service_tests.soak.disturbances import ALL, Deployment
 from service_tests.soak.leftovers import check_leftovers
 from service_tests.soak.model import Wrong
+
+
+def growth(port: int, process: psutil.Process, requests: int) -> float:
+    """Bytes a request by which the memory of a replica grows: the median of the slopes between any two moments."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    seen = []
+    for i in range(requests):
+        if i > requests // 5 and i % (requests // 25) == 0:  # the first requests fill what is kept ready
+            seen.append((i, process.memory_full_info().uss))
+        path = (f"/v1/maps/{truth.STANDING}", "/v1/maps/none", "/v1/info")[i % 3]
+        connection.request("GET", path)
+        connection.getresponse().read()
+    connection.close()
+    return float(np.median([(b - a) / (j - i) for (i, a), (j, b) in itertools.combinations(seen, 2)]))
+
 
 PROGRAM = "service_tests.soak.program"
 CLIENTS = 4

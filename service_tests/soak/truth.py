@@ -3,9 +3,8 @@
 from typing import Any, NamedTuple
 
 import httpx
-import numpy as np
 
-from service_tests.checks import NPY, array, finished, post, put, put_dataset
+from service_tests.checks import NPY, array, finished, post, put
 
 GAUSSIAN = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "s": 16}
 LEARNED = {"kind": "global_adaptive", "base": {"kind": "halton"}, "box": 3.0, "iterations": 40}
@@ -19,31 +18,21 @@ SPECS: dict[str, dict[str, Any]] = {
     **{f"learned {seed}": {**GAUSSIAN, "sampler": LEARNED, "s": 64, "seed": seed} for seed in range(2)},
 }
 """Maps that clients make, some of more than one piece, some learned for a while."""
-SLOW = tuple(spec for spec in SPECS if spec.startswith("learned"))
-_chance = np.random.default_rng(3)
-ROWS = {
-    **{f"rows {seed}": _chance.normal(size=(40, 3)) for seed in range(3)},
-    "many rows": _chance.normal(size=(50_000, 3)),
-}
-"""Datasets that clients make."""
 STANDING = "standing"
 """Name of a map that is never deleted."""
 FEW = {"vectors": [[0.5, -1.25, 2], [3, 0.1, -0.125]]}
 
 
 class Answers(NamedTuple):
-    """What a map, or a dataset under the standing map, answers."""
+    """What a map answers."""
 
     spec: Any
     digest: str
     content: bytes
 
 
-class Truth(NamedTuple):
-    """Answers by key of SPECS and ROWS."""
-
-    maps: dict[str, Answers]
-    datasets: dict[str, Answers]
+Truth = dict[str, Answers]
+"""Answers by key of SPECS."""
 
 
 def use_of(name: str, spec: str) -> tuple[str, Any]:
@@ -51,14 +40,9 @@ def use_of(name: str, spec: str) -> tuple[str, Any]:
     return (f"{name}/codes?encoding=pairs" if spec.startswith("gcws") else f"{name}/transform"), FEW
 
 
-def sample(name: str) -> dict[str, Any]:
-    """Body of the request that shows what is in a dataset."""
-    return {"vectors": {"dataset": name, "rows": 20, "seed": 1}}
-
-
 def learned(http: httpx.Client) -> Truth:
     """Make everything once, and keep what it gives."""
-    maps, datasets = {}, {}
+    maps: Truth = {}
     assert put(http, STANDING, {**SPECS["sobol 0"], "seed": 99}).status_code == 201
     for i, (key, spec) in enumerate(SPECS.items()):
         name = f"truth-{i}"
@@ -70,11 +54,4 @@ def learned(http: httpx.Client) -> Truth:
         assert array(content).size
         maps[key] = Answers(record["spec"], record["digest"], content.content)
         assert http.delete(f"/v1/maps/{name}").status_code == 204
-    for i, (key, rows) in enumerate(ROWS.items()):
-        name = f"truth-{i}"
-        record = put_dataset(http, name, rows).json()
-        content = post(http, f"{STANDING}/transform", sample(name), NPY)
-        assert array(content).size
-        datasets[key] = Answers(None, record["digest"], content.content)
-        assert http.delete(f"/v1/datasets/{name}").status_code == 204
-    return Truth(maps, datasets)
+    return maps
