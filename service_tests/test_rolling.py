@@ -24,7 +24,6 @@ POINTS = np.random.default_rng(1).normal(size=(40, 3)).round(2).tolist()
 GAUSSIAN = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "sobol"}, "s": 16}
 GMM = {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 16}
 LEARNED = {**GAUSSIAN, "sampler": {"kind": "global_adaptive", "dataset": "points", "iterations": 3}}
-NAMES = 20
 
 
 class Pair(NamedTuple):
@@ -82,7 +81,7 @@ def test_what_the_later_stores_is_refused_by_the_earlier_and_stays_whole(two: Pa
 
 def test_of_one_name_at_both_at_once_one_is_made(two: Pair) -> None:
     """Whoever comes first has it, and the other is refused or told that it cannot read it."""
-    for number in range(NAMES):
+    for number in range(20):
         with ThreadPoolExecutor(2) as pool:
             specs = [{**GAUSSIAN, "seed": seed} for seed in (1, 2)]
             answers = list(pool.map(lambda one, spec: put(one, f"both-{number}", spec), two, specs))  # noqa: B023

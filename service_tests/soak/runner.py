@@ -192,11 +192,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--disturbances", default=",".join(ALL), help="Which, divided by commas. [%(default)s]")
-    parser.add_argument("--requests", type=int, default=10_000, help="For the growth of memory.")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
         figures = soaked(
-            Path(home), options.seed, options.steps, options.disturbances.split(","), STEPS_IN_A_ROUND, options.requests
+            Path(home), options.seed, options.steps, options.disturbances.split(","), STEPS_IN_A_ROUND, 10_000
         )
     sys.stdout.write(json.dumps(vars(figures), indent=1) + "\n")
 
