@@ -2,6 +2,10 @@
 
 import re
 from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+from scipy import stats
 
 from app.metrics.declared import ASKED, COUNTED
 from app.settings import ClientSettings, Settings
@@ -24,3 +28,16 @@ def test_every_file_setting_and_metric_that_a_page_names_is_there() -> None:
         assert not [path for path in files if not (ROOT / path).exists()], page
         assert set(re.findall(r"\bBOCHNER_[A-Z_]+\b", text)) <= settings, page
         assert set(re.findall(r"\bbochner_[a-z_]+\b", text)) <= metrics, page
+
+
+def test_the_kernel_of_the_page_on_adding_a_kind_is_what_its_frequencies_make() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", WRITTEN["docs/how-to/add-a-kind.md"], re.DOTALL)
+    module = ModuleType("logistic")
+    exec(code, vars(module))
+    kernel, rng = module.Logistic(kind="logistic", length_scale=2.0), np.random.default_rng(1)
+    rows = rng.normal(size=(6, 3))
+    phases = rows @ kernel.frequencies(rng.random((100_000, 3))).T
+    features = np.hstack([np.cos(phases), np.sin(phases)]) / np.sqrt(100_000)
+    # A standard error of at most 1/√(2·100,000), 0.0022.
+    np.testing.assert_allclose(features @ features.T, kernel.gram(rows, rows), atol=0.01)
+    assert kernel.frequency_deviations(1) == stats.logistic.std() / 2
