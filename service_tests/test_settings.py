@@ -1,6 +1,5 @@
 import os
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -44,16 +43,6 @@ def serve(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]"
     command = [sys.executable, "-m", "app", "serve", *options]
     environment |= variables
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-
-
-@pytest.mark.nightly
-def test_an_address_that_cannot_be_listened_at_is_refused_before_the_store_is_read() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = other.getsockname()[1]
-        ended = serve("--host", "127.0.0.1", "--port", str(port))
-    assert ended.returncode == 1
-    assert f"host 127.0.0.1, port {port}" in ended.stderr
-    assert "Traceback" not in ended.stderr
 
 
 def option(field: str) -> str:

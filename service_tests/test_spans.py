@@ -6,10 +6,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 
-from service_tests.checks import NPY, RESPOND_ASYNC, finished, npy, post, put
+from service_tests.checks import RESPOND_ASYNC, finished, put
 from service_tests.running import service
 from service_tests.servers import until
 
@@ -96,26 +95,6 @@ def test_a_request_is_one_span_of_the_trace_that_it_came_with(receiver: Receiver
         "http.response.status_code": 422,
     }
     assert span.status.code == span.status.STATUS_CODE_UNSET, "it is the client that was wrong"
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("rows", [1, 20_000])
-def test_what_a_request_asks_the_store_and_computes_lies_within_it(
-    receiver: Receiver, client: httpx.Client, rows: int
-) -> None:
-    post(client, "m/transform", {"vectors": []})  # from now on the map is in memory
-    trace = f"{rows:032x}"
-    headers = {"traceparent": f"00-{trace}-{PARENT}-01", "Content-Type": NPY}
-    client.post("/v1/maps/m/transform", content=npy(np.ones((rows, 3))), headers=headers).raise_for_status()
-    server = named(receiver, trace, "POST /v1/maps/{name}/transform")
-    for name in ("GET", "compute"):
-        span = named(receiver, trace, name)
-        assert span.parent_span_id == server.span_id
-        assert server.start_time_unix_nano <= span.start_time_unix_nano <= span.end_time_unix_nano
-        assert span.end_time_unix_nano <= server.end_time_unix_nano
-    asked = named(receiver, trace, "GET")
-    assert asked.kind == asked.SPAN_KIND_CLIENT
-    assert attributes(asked) == {"db.system.name": "redis", "db.operation.name": "GET"}
 
 
 @pytest.mark.nightly

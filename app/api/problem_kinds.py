@@ -139,7 +139,7 @@ KINDS = {
     "head-too-large": Kind(
         431,
         "The head of the request is too large",
-        "Its address and its header fields are longer than BOCHNER_MAX_HEAD_BYTES, or there are too many fields.",
+        "Its address and its header fields are longer than BOCHNER_MAX_HEAD_BYTES.",
     ),
     "bad-request": Kind(
         400,

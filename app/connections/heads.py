@@ -6,12 +6,6 @@ import httptools
 
 from app.api.problems import Refusal, limit
 
-MOST_FIELDS = 256
-"""Header fields of a request. Each is looked for among all of them, so that many cost more than they weigh."""
-
-# Parameters in an address. No call takes more than a few, and each is parsed before the first can be refused.
-_MOST_PARAMETERS = 100
-
 Fields = Sequence[tuple[bytes, bytes]]
 
 
@@ -28,8 +22,6 @@ def check(method: bytes, version: str, address: bytes, fields: Fields, most: int
     size = len(address) + sum(len(name) + len(value) for name, value in fields)
     if size > most:
         raise too_large(len(address), size, most)
-    if address.count(b"&") >= _MOST_PARAMETERS:
-        raise Refusal("uri-too-long", f"more than {_MOST_PARAMETERS} parameters came; so many may come")
     if version not in ("1.0", "1.1") or method == b"CONNECT":
         raise Refusal("bad-request", f"{method.decode()} in HTTP/{version} came; HTTP/1.1 is spoken here, to no others")
     hosts = [name for name, _ in fields].count(b"host")
@@ -55,8 +47,3 @@ def too_large(address_bytes: int, size: int, most: int) -> Refusal:
     if address_bytes > most:
         return Refusal("uri-too-long", f"{address_bytes} bytes or more of an address came; {most} may come", **members)
     return Refusal("head-too-large", f"{size} bytes or more of a head came; {most} may come", **members)
-
-
-def too_many_fields() -> Refusal:
-    """The refusal of a head with too many fields."""
-    return Refusal("head-too-large", f"more than {MOST_FIELDS} header fields came; so many may come")

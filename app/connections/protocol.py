@@ -145,8 +145,6 @@ class Connection(HttpToolsProtocol):
         """Keep a field of the head. Those behind a body are of no use to anybody here."""
         if self._in_head:
             super().on_header(name, value)
-            if len(self.headers) > heads.MOST_FIELDS:
-                raise heads.too_many_fields()
 
     def on_headers_complete(self) -> None:
         """Begin to answer a request, unless its head is refused."""

@@ -5,7 +5,6 @@ import http.client
 from typing import Any
 
 import numpy as np
-import pytest
 from starlette.responses import StreamingResponse
 
 from app.api.admission import Admission
@@ -69,15 +68,6 @@ def test_a_client_that_leaves_has_no_more_blocks_made() -> None:
         return there
 
     assert 1 <= asyncio.run(leave()) <= 4
-
-
-def test_a_failure_halfway_is_no_end() -> None:
-    async def read() -> None:
-        async for _ in made(5, [], fails_at=3).body_iterator:
-            pass
-
-    with pytest.raises(MemoryError):
-        asyncio.run(read())
 
 
 def opened(running: Running) -> http.client.HTTPConnection:

@@ -77,17 +77,6 @@ def test_work_ends_with_the_last_who_wants_it(
     assert asyncio.run(outcomes(leave, begun)) == expected
 
 
-def test_what_nobody_waits_for_becomes_no_job() -> None:
-    async def begun() -> None:
-        client = Client()
-        client.gone.set()
-        async with Interest().of(cast(Request, client), "work", []):
-            raise AssertionError("begun for nobody")
-
-    with pytest.raises(ClientDisconnect):
-        asyncio.run(begun())
-
-
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service with a slow Monte Carlo, a place for one build, and nobody to run jobs."""

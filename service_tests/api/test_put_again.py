@@ -12,17 +12,6 @@ from service_tests.races import at_once
 from service_tests.running import Running
 
 
-def test_a_seed_is_drawn_once(http: httpx.Client, name: str) -> None:
-    asked = spec_of({"length_scale": 1}, seed=None)
-    seeds = {created(http, f"{name}-{i}", asked)["spec"]["seed"] for i in range(3)}
-    assert len(seeds) == 3
-    assert 0 <= min(seeds) <= max(seeds) < 1 << 53, "a client whose numbers are doubles can send it again"
-    for other in (spec_of({"length_scale": 1}), spec_of({"length_scale": 2}, seed=None), {**asked, "s": 17}):
-        assert_problem(http, put(http, f"{name}-0", other), 409, "map-exists")
-    assert put(http, f"{name}-plain", spec_of({"length_scale": 1})).status_code == 201
-    assert_problem(http, put(http, f"{name}-plain", asked), 409, "map-exists")
-
-
 def test_what_was_asked_is_found_again_when_the_dataset_is_another_or_gone(http: httpx.Client, dataset: str) -> None:
     asked = spec_of(
         {"length_scale": "median", "dataset": dataset}, seed=None, input={"fit": "robust", "dataset": dataset}

@@ -4,17 +4,11 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-import numpy as np
 import pytest
-from scipy import sparse
 from threadpoolctl import threadpool_info
 
-from app.core import kernels, panels
 from app.core.diagnostics.gram import Gram
-from app.core.maps import opened
-from app.core.maps.fourier import inner_products, phases
 from app.core.threads import for_each
 from service_tests.cases import each
 from service_tests.core.combinations import rows
@@ -93,37 +87,3 @@ def test_diagnostics_at_once_leave_linear_algebra_on_one_thread() -> None:
         for _ in pool.map(lambda seed: Gram(seeds=20, seed=seed).run(fourier(), {"vectors": x}), range(8)):
             pass
     assert linear_algebra_threads() == {1}
-
-
-SMALL_PARTS = [
-    (phases, "_ROWS_PER_BLOCK", 16),
-    (phases, "_LEAST_STEPS_PER_PART", 1),
-    (phases, "_FREQUENCIES_PER_BLOCK", 1),
-    (inner_products, "_FREQUENCIES_PER_BLOCK", 1),
-    (panels, "_MOST_PRODUCTS_PER_PART", 40_000),
-    (panels, "_LEAST_PRODUCTS_PER_PART", 1),
-    (kernels.base, "_ENTRIES_PER_PART", 1000),
-]
-
-
-@pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("form", ["cos_sin", "complex", "phase"])
-@pytest.mark.parametrize("normalize", [False, True])
-def test_no_bit_of_a_fourier_map_depends_on_the_number_of_threads(
-    form: str, normalize: bool, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Small parts, so that there are many of them.
-    for module, name, value in SMALL_PARTS:
-        monkeypatch.setattr(module, name, value)
-    made = fourier(s=200, form=form, normalize=normalize)
-    x: Any = rows(70, 1, dtype="float32")
-    y: Any = rows(90, 2, dtype="float32")
-    if kind == "sparse":
-        x, y = sparse.csr_array(x), sparse.csr_array(y)
-    found = []
-    for n_threads in (1, 2, 3, 7):
-        one = opened(made.spec, dict(made.arrays), n_threads)
-        found.append([one.transform(x), one.gram(x, y), one.gram(x, x), one.exact_gram(x, y)])
-    for other in found[1:]:
-        for wanted, array in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(array, wanted)

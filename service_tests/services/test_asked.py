@@ -15,7 +15,6 @@ from app.core.input import Fit, fitted
 from app.core.length_scales import Heuristic, length_scale, per_column
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services import asked as services_asked
 from app.services import map_creation
 from app.services.asked import asked_spec, drawn, settled
 from app.services.building import build, kept_rows
@@ -86,30 +85,6 @@ def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., 
         maps.create("m", spec.spec, Progress())
     with pytest.raises(InvalidInput, match="no dataset 'rows'"):
         maps.create("other", spec.spec, Progress(), spec.left_open)
-
-
-def test_all_that_is_taken_from_a_dataset_is_of_the_same_rows(
-    service: Callable[..., Service], datasets: Datasets, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is replaced after the input was fitted, before the length scale is taken."""
-    maps, spec = service(), asked(OPEN)
-    others = 3 * ROWS[::-1] + 5
-    fitted_to: list[Any] = []
-
-    def fitted_and_replaced(fit: Fit, rows: Any, *given: Any, **more: Any) -> Any:
-        found = fitted(fit, rows, *given, **more)
-        fitted_to.append(found.center)
-        if len(fitted_to) == 1:
-            datasets.delete("rows")
-            datasets.create("rows", others, None)
-        return found
-
-    monkeypatch.setattr(services_asked, "fitted", fitted_and_replaced)
-    made = maps.create("m", spec.spec, Progress(), spec.left_open).record.spec
-    wanted = settled(drawn(spec), rows_in(datasets), 1).spec
-    assert isinstance(made, MapSpec)
-    assert (made.input, made.kernel) == (wanted.input, wanted.kernel)
-    assert fitted_to[0] != fitted_to[1]
 
 
 def test_one_that_comes_second_gets_the_map_of_the_first(

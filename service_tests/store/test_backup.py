@@ -14,10 +14,7 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 import redis
 
-from app.jobs import scripts
-from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobState
 from app.store import backup, identity, restore
 from app.store.backup import BackupFailed
 from app.store.clients import Client
@@ -26,7 +23,7 @@ from app.store.embedded import EmbeddedStore
 from app.store.identity import StoreReplaced
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
-from service_tests.jobs.site import Site, attempt, read
+from service_tests.jobs.site import attempt
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 from service_tests.store.new_indexes import entry, held, new_index
 from service_tests.store.new_maps import new
@@ -125,18 +122,6 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
         assert ended.stdout == f"{len(before)} keys were put into the store.\n", ended.stderr
         with embedded(tmp_path / f"from-{file}") as client:
             assert contents(client) == before
-
-
-@pytest.mark.nightly
-def test_a_backup_is_never_written_over_another_and_needs_a_store(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    with embedded(tmp_path / "data"):
-        ended = run("backup", tmp_path / "file", "--data-dir", tmp_path / "data")
-        assert (ended.returncode, ended.stderr) == (1, f"{tmp_path}/file is there already.\n")
-    assert (tmp_path / "file").read_text() == "mine"
-    ended = run("backup", tmp_path / "other", "--data-dir", tmp_path / "nothing")
-    assert "has no files of a store" in ended.stderr
-    assert not (tmp_path / "nothing").exists()
 
 
 def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -> None:
@@ -258,21 +243,3 @@ def test_a_restore_that_was_cut_short_is_known_and_begun_anew(
             identity.settle(service)
         restore.restore(other, written)
         assert contents(client) == contents(other)
-
-
-def test_jobs_go_on_where_the_backup_is_put(tmp_path: Path, written: Path) -> None:
-    """Those that waited are still queued; those that ran are taken back, as if their worker had died."""
-    with external(tmp_path / "target") as client:
-        restore.restore(client, written)
-        site = Site("", client)
-        states = [job.state for job in site.jobs.page(None, None, 10).jobs]
-        assert sorted(states) == [JobState.queued] * 4 + [JobState.running]
-        (running,) = (job.id for job in site.jobs.page(JobState.running, None, 10).jobs)
-        site.abandon(site.jobs.fields(running)["message"])  # as three seconds do
-        site.queue.tend()
-        assert {job.state for job in site.jobs.page(None, None, 10).jobs} == {JobState.queued}
-        for _ in range(5):
-            message = read(client)
-            assert scripts.run(client, "claim", message.job_id, message.id) == b"ok"
-            begun = JobContext(client, message.job_id, message.id, site.jobs.fields(message.job_id))
-            assert begun.attachment("rows") == bytes(10_000)

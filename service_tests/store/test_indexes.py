@@ -10,7 +10,7 @@ import redis
 from app.store.account import Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import Entry, IndexFull, IndexStore
+from app.store.indexes import Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -82,16 +82,6 @@ def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
     pass_time(client)
     indexes.upsert(made, more)
     assert assert_true(client).names == 1
-
-
-def test_an_index_holds_no_more_vectors_than_it_may(indexes: IndexStore) -> None:
-    made = indexes.create(new_index())
-    indexes.upsert(made, [entry(i) for i in range(20)], most=20)
-    indexes.upsert(made, [entry(i, 1) for i in range(20)], most=20)
-    with pytest.raises(IndexFull, match="would hold 21 vectors; 20 are the most"):
-        indexes.upsert(made, [entry(19), entry(20)], most=20)
-    indexes.upsert(made, [entry(19, 2)], most=10)  # which takes no more room than it had
-    assert held(indexes, made)[b"s19"] == entry(19, 2).row
 
 
 def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:

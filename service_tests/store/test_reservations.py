@@ -9,7 +9,6 @@ import redis
 from app.jobs import scripts
 from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
-from app.jobs.queue import Message, Queue
 from app.jobs.record import JobError
 from app.store.errors import Gone
 from app.store.map_manifest import MapManifest
@@ -60,21 +59,6 @@ def test_a_reservation_comes_and_goes_with_its_job(client: redis.Redis, maps: Ma
     assert maps.with_spec(manifest) is None
     assert maps.page("", None, 10) == ([], None)
     assert keys_of(client, "m") == set()
-
-
-def test_a_running_job_that_is_cancelled_frees_the_name_at_once(client: redis.Redis, maps: MapStore) -> None:
-    manifest = reserve(client)
-    running = attempt(client, manifest.job or "")
-    Jobs(client, 1, 600).cancel(manifest.job or "")
-    assert keys_of(client, "m") == set()
-    with pytest.raises(NameTaken):
-        maps.create(new(), manifest)
-    assert keys_of(client, "m") == set()
-    again = reserve(client)
-    Queue(client, 600).take_back(Message(running.message, running.job_id), deaths=0)
-    assert maps.find("m") == again, "the end of the first is nothing to the second"
-    with pytest.raises(NameTaken):
-        maps.create(new(), manifest)
 
 
 def test_the_map_takes_the_place_of_its_reservation(client: redis.Redis, maps: MapStore) -> None:
@@ -165,21 +149,6 @@ def test_a_use_moves_the_end_on_once_a_sixteenth_of_the_time_has_passed(client: 
     assert lives(client, 1600)
     assert not found.is_due
     assert (found.token, found.digest) == (aged.token, aged.digest)
-
-
-def test_who_puts_a_map_again_says_how_long_it_lives(client: redis.Redis, maps: MapStore) -> None:
-    there = maps.create(new())
-    assert maps.renew(there, None) == there
-    for ttl in (500, 5000, 50, None, 50):
-        renewed = maps.renew(there, ttl)
-        assert renewed is not None
-        assert maps.find("m") == renewed
-        assert renewed.ttl == ttl
-        there = renewed
-        assert lives(client, ttl)
-    pass_time(client)
-    assert maps.renew(there, 50) is None
-    assert assert_true(client).names == 0
 
 
 @pytest.mark.parametrize("ttl", [1000, None])

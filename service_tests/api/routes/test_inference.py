@@ -9,7 +9,7 @@ import httpx
 import numpy as np
 
 from service_tests.cases import each
-from service_tests.checks import JSON, PROBLEM, array, post_npy
+from service_tests.checks import JSON, array, post_npy
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 LENGTH = "Inference-Header-Content-Length"
@@ -141,18 +141,6 @@ def test_what_is_not_served_is_refused_in_words_that_clients_show(
 ) -> None:
     document = refused(infer(http, standing["phase"], request_, binary), 422, said)
     assert document["type"] == "/problems/invalid-input"
-
-
-def test_errors_below_v2_are_problems_for_those_who_ask_for_them(http: httpx.Client, standing: dict[str, str]) -> None:
-    refused(http.get("/v2/models/none"), 404, "there is no map 'none'")
-    refused(infer(http, "none", {"inputs": [tensor()]}), 404, "there is no map 'none'")
-    refused(http.get(f"/v2/models/{standing['phase']}/infer"), 405, "Method Not Allowed")
-    refused(infer(http, standing["phase"], b"{", headers={"Content-Type": "text/plain"}), 415, "text/plain")
-    refused(infer(http, standing["phase"], b"{}", headers={LENGTH: "900"}), 422, "said to have 900 bytes, and 2 came")
-    answer = http.get("/v2/models/none", headers={"Accept": f"{PROBLEM}, */*;q=0.1"})
-    assert answer.headers["content-type"] == PROBLEM
-    assert answer.json()["error"] == answer.json()["detail"]
-    assert "error" not in http.get("/v1/maps/none").json()
 
 
 def test_maps_are_listed_as_models(http: httpx.Client, standing: dict[str, str]) -> None:

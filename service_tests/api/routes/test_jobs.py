@@ -88,23 +88,6 @@ def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
     assert keys_of(store, name) == set()
 
 
-@pytest.mark.nightly
-def test_a_map_that_failed_says_why_and_may_be_tried_again(http: httpx.Client, name: str) -> None:
-    link = put(http, name, {**SPEC, "s": 1}).json()["job"]
-    job = ended(http, link)
-    assert job["error"] == {"reason": "invalid-input", "detail": "1 is an unlucky number", "pointer": "/s"}
-    record = http.get(f"/v1/maps/{name}").json()
-    assert (record["status"], record["error"], record["job"]) == ("failed", job["error"], link)
-    refused = assert_problem(http, post(http, f"{name}/transform", ROWS), 409, "map-not-ready")
-    assert "unlucky" in refused["detail"]
-    again = put(http, name, {**SPEC, "s": 1})
-    assert again.status_code == 202
-    assert again.json()["job"] != link
-    ended(http, again.json()["job"])
-    other = put(http, name, SPEC)  # in place of what failed
-    assert ended(http, other.json()["job"])["state"] == "succeeded"
-
-
 def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.Client, name: str) -> None:
     link = put(http, name, {**SPEC, "s": 3}).json()["job"]
     with http.stream("GET", link + "/events") as stream:

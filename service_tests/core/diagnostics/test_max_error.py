@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from app.core.diagnostics.max_error import DiameterError, greatest_error_bound
-from app.core.errors import InvalidInput
 from app.core.spec import Form
 from service_tests.cases import covered, each
 from service_tests.core.combinations import FIELDS, D, weight_sum, with_frequencies
@@ -123,14 +122,3 @@ def test_sparse_grids_keep_theorem_3_where_it_speaks(level: int, d: int) -> None
 )
 def test_where_nothing_is_proved_there_is_no_bound(members: dict[str, Any]) -> None:
     assert greatest_error_bound(fourier(**members), 0.1) is None
-
-
-def test_diameters_are_refused_where_no_rows_lie_so_far_apart() -> None:
-    made = fourier(kernel={"kind": "correlation_rbf", "gamma": 1.0}, dtype="float64")
-    assert len(errors(made, [0.5, 2.0])) == 2
-    with pytest.raises(InvalidInput, match="at most 2") as caught:
-        max_errors(made, [1.0, 2.1])
-    assert caught.value.pointer == "/diameters/1"
-    with pytest.raises(InvalidInput, match="float64") as caught:
-        max_errors(fourier(dtype="float64"), [1e308])
-    assert caught.value.pointer == "/diameters"

@@ -1,6 +1,5 @@
 """Simulated variances beside their closed forms."""
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -130,25 +129,3 @@ def test_what_has_no_meaning_is_refused(made: FeatureMap, options: dict[str, Any
     with pytest.raises(InvalidInput) as caught:
         variances(made, x, y, repeats=2, **options)
     assert caught.value.pointer == pointer
-
-
-@pytest.mark.gate
-@pytest.mark.parametrize(
-    ("made", "n", "repeats"),
-    with_nightly(
-        [
-            (fourier(s=1000), 2000, 3),
-            (fourier(s=50, form="complex"), 2000, 200),
-            (hashing(s=1000), 2000, 3),
-        ],
-        [(fourier(s=1), 20_000, 2), (hashing(s=1), 20_000, 2), (hashing(s=50), 2000, 200)],
-    ),
-)
-def test_memory_stays_within_what_is_reckoned(made: FeatureMap, n: int, repeats: int) -> None:
-    x, y = rows(n, 1, dtype="float32"), rows(n, 2, dtype="float32")
-    variances(made, x[:1], y[:1], repeats=2)  # what is compiled and imported stays
-    tracemalloc.start()
-    variances(made, x, y, repeats=repeats)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert 0.2 < peak / Variance(repeats=repeats).memory_bytes(made, {"x": x, "y": y}) < 1

@@ -4,7 +4,7 @@ A new family is covered as soon as it stands in `FAMILIES` and one of its sample
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,9 @@ from service_tests.core.combinations import (
 from service_tests.core.specs import KERNELS, SAMPLERS, kind, sampler, spec
 
 ROOT = Path(app.__file__).parent
-# The families, and the kernels and samplers that are a matter of one family only.
-WITHIN = ("core/maps/", "core/kernels/gmm.py")
 APART = [model for model in KERNELS if not issubclass(model, ShiftInvariantKernel)] + [
     model for model in SAMPLERS if not issubclass(model, FrequencySampler)
 ]
-# All samplers of the Fourier family derive from FrequencySampler, and no others.
-CLASSES = {model.__name__ for model in (*FAMILIES, *APART)} | {FrequencySampler.__name__}
 KINDS = {kind(model) for model in APART}
 TOGETHER = [pair for pair in pairs() if goes_together(*pair)]
 # A spec of each family, with the first of its samplers and the first of the kernels that go with it.
@@ -51,36 +47,10 @@ def names(node: ast.AST) -> set[str]:
     return found | {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
 
 
-def questions(source: str) -> Iterator[str]:
-    """The places in a source where it asks of what family something is."""
-    for node in ast.walk(ast.parse(source)):
-        asks = False
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            asks = node.func.id in ("isinstance", "issubclass") and bool(names(node.args[1]) & CLASSES)
-        elif isinstance(node, ast.Compare | ast.MatchClass | ast.MatchValue):
-            asks = bool(names(node) & (CLASSES | KINDS))
-        if asks:
-            yield ast.unparse(node)
-
-
 def built(of: type[FeatureMap], **members: Any) -> FeatureMap:
     its_kernel, its_sampler = FIRST[of]
     made = spec(**{"kernel": its_kernel, "sampler": its_sampler} | members)
     return opened(made, of.build(made, with_rows()).arrays)
-
-
-def test_only_the_families_ask_which_family_a_map_is_of() -> None:
-    found = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        place = path.relative_to(ROOT).as_posix()
-        if not place.startswith(WITHIN) and (asked := list(questions(path.read_text()))):
-            found[place] = asked
-    assert found == {}
-
-
-def test_no_family_is_left_out() -> None:
-    missing = {of.__name__ for of in FAMILIES if of not in FIRST}
-    assert not missing, f"give a sampler of {missing} values of its fields in combinations.FIELDS, and its kernels"
 
 
 @pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))

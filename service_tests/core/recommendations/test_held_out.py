@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from app.core.building import Building
-from app.core.errors import InvalidInput
 from app.core.maps import made
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.held_out import MOST_LEARNED, shared_out
@@ -61,33 +60,6 @@ def test_what_is_measured_on_is_never_learned_from(
     assert str(again) == str(found)
 
 
-@pytest.mark.parametrize("learns", [False, True])
-@pytest.mark.parametrize("classes", [0, 3])
-def test_what_is_reported_on_has_no_part_in_choosing(learns: bool, classes: int) -> None:
-    strata = np.random.default_rng(3).integers(0, classes, 120) if classes else None
-    numbers = np.sort(np.random.default_rng(2).permutation(400)[:120])
-    found = shared_out(numbers, 400, 7, learns=learns, strata=strata)
-    chosen_by = np.concatenate([fold.measured for fold in found.choosing])
-    reported = found.reported.measured
-    assert sorted([*chosen_by, *reported]) == list(range(120))
-    assert len(reported) == 40
-    assert len(found.choosing) == (4 if classes or learns else 1)
-    for fold in found.choosing:
-        assert not set(reported) & {*fold.measured, *fold.trained}
-        assert not set(numbers[reported]) & set(fold.learned)
-        assert not set(fold.measured) & set(fold.trained)
-    assert sorted(found.reported.trained) == sorted(chosen_by)
-    if strata is not None:
-        for part in (reported, *(fold.measured for fold in found.choosing)):
-            counts = np.bincount(strata[part], minlength=classes)
-            assert np.abs(counts - len(part) * np.bincount(strata) / 120).max() <= 1
-
-
-def test_two_rows_cannot_be_shared_out() -> None:
-    with pytest.raises(InvalidInput, match="2 rows; a sampler that learns wants 3"):
-        shared_out(np.arange(2), 2, 0, learns=True)
-
-
 def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     found = recommended(
         ROWS, [GAUSSIAN], wanted(samplers=[UNIFORM]), seeds=1, seed=4, building=building(), shares=SHARED
@@ -109,9 +81,3 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     assert trial["maps"] == 10
     assert trial["error_mean"] == pytest.approx(np.mean(errors))
     assert trial["error_sd"] == pytest.approx(np.std(errors, ddof=1))
-
-
-def test_where_only_what_learns_serves_a_dataset_is_asked_for() -> None:
-    with pytest.raises(InvalidInput, match="put them as a dataset") as caught:
-        recommended(ROWS, [GAUSSIAN], Wanted(64, None, []))
-    assert caught.value.pointer == "/vectors"

@@ -13,16 +13,13 @@ from app.core.samplers.learned_report import of_a_box
 from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (
-    GLOBAL,
-    LATTICE,
-    WEIGHTED,
     as_set,
     built,
     digest,
     every,
     on,
 )
-from service_tests.core.specs import kernel, refusal, spec
+from service_tests.core.specs import kernel, refusal
 
 
 @every
@@ -94,15 +91,3 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     with pytest.raises(InvalidInput, match="of the box is inf") as caught:
         built(**members | {"sampler": fields | {"box": 1e300, "box_scale": 1e300}})
     assert caught.value.pointer == "/sampler/box_scale"
-
-
-@pytest.mark.parametrize(
-    ("over", "most"), [(WEIGHTED, 4096), (LATTICE, 4096), (GLOBAL | {"iterations": 200}, 37_000)], ids=["w", "l", "g"]
-)
-def test_work_of_days_is_refused_and_a_size_named_that_works(over: Fields, most: int) -> None:
-    assert spec(**on(over, s=most)).s == most
-    error = refusal(**on(over, s=most + 5000))
-    assert error.pointer == "/s"
-    works = int(error.detail.rpartition(" ")[2])
-    assert spec(**on(over, s=works)).s == works
-    assert refusal(**on(over, s=works + 1)).pointer == "/s"

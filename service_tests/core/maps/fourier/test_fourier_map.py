@@ -8,10 +8,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import row_blocks, vectors
+from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.maps.fourier import inner_products
 from app.core.maps.fourier import phases as phases_module
 from service_tests.cases import each
 from service_tests.core.specs import PRODUCT_KERNELS, kind
@@ -80,29 +79,6 @@ def test_the_gram_block_is_the_product_of_the_features(form: str, normalize: boo
 
 @normalized_or_not
 @every_form
-def test_a_gram_block_summed_over_blocks_of_frequencies_is_the_same(
-    form: str, normalize: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feature_map = built(form=form, normalize=normalize, dtype="float64")
-    x, y = rows_for(feature_map, 9, 10, seed=1), rows_for(feature_map, 7, 10, seed=2)
-    whole = feature_map.gram(x, y)
-    widths: list[int] = []
-
-    def spied(n: int, per_block: int) -> list[slice]:
-        blocks = list(row_blocks(n, per_block))
-        if n == feature_map.n_frequencies:
-            widths.extend(block.stop - block.start for block in blocks)
-        return blocks
-
-    monkeypatch.setattr(inner_products, "row_blocks", spied)
-    monkeypatch.setattr(inner_products, "_FREQUENCIES_PER_BLOCK", 1)
-    np.testing.assert_allclose(feature_map.gram(x, y), whole, rtol=0, atol=1e-14)
-    assert len(widths) > 2
-    assert sum(widths) == feature_map.n_frequencies
-
-
-@normalized_or_not
-@every_form
 @every_dtype
 def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     dtype: str, form: str, normalize: bool, monkeypatch: pytest.MonkeyPatch
@@ -115,19 +91,6 @@ def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     monkeypatch.setattr(phases_module, "_ROWS_PER_BLOCK", 5)
     monkeypatch.setattr(phases_module, "_LEAST_STEPS_PER_PART", 1)
     np.testing.assert_array_equal(feature_map.transform(rows), whole)
-
-
-@every_dtype
-@normalized_or_not
-@every_form
-def test_no_bit_of_a_gram_block_depends_on_other_rows(dtype: str, form: str, normalize: bool) -> None:
-    feature_map = built(form=form, normalize=normalize, dtype=dtype, s=150)
-    x, y = rows_for(feature_map, 31, seed=1), rows_for(feature_map, 45, seed=2)
-    whole = feature_map.gram(x, y)
-    for i, j, n, m in ((0, 0, 1, 1), (30, 7, 1, 20), (5, 44, 12, 1), (3, 2, 13, 33)):
-        np.testing.assert_array_equal(feature_map.gram(x[i : i + n], y[j : j + m]), whole[i : i + n, j : j + m])
-    itself = feature_map.gram(x, x)
-    np.testing.assert_array_equal(itself, itself.conj().T)
 
 
 @every_dtype

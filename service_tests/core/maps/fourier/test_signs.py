@@ -95,15 +95,6 @@ def test_maps_with_weights_of_their_own_have_no_codes_and_say_why(sampler: Any, 
         found.codes(some_rows(4))
 
 
-def test_subsets_must_weigh_alike() -> None:
-    kernel = {"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [2, 3], [1]]}
-    alike = fourier(kernel=kernel, s=99)
-    assert alike.codes(some_rows(4)).shape == (300, 13)
-    for uneven in (fourier(kernel=kernel, s=100), fourier(kernel=kernel | {"weights": [1, 2, 1]}, s=99)):
-        with pytest.raises(InvalidInput, match=r"equal weights and s a multiple of the number of subsets"):
-            uneven.codes(some_rows(4))
-
-
 @each(
     ("members", "reason"),
     [

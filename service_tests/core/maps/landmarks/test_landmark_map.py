@@ -122,41 +122,6 @@ def test_features_and_products_beyond_the_dtype_are_refused_and_not_infinite(dty
 
 
 @every_dtype
-@pytest.mark.parametrize("form", [np.asarray, csr_array])
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        {"kind": "polynomial", "degree": 3},
-        {"kind": "polynomial", "degree": 4, "gamma": 1e-20, "coef0": 1e-3},
-        {"kind": "polynomial", "degree": 1, "gamma": 1.0, "coef0": 0.0},
-        {"kind": "laplacian", "length_scale": [1.0, 1e-280, 1.0, 1.0]},
-        {"kind": "gaussian", "length_scale": 1e-280},
-        {"kind": "anova", "length_scale": [1.0, 1e-280, 1.0, 1.0], "subsets": [[0, 1], [2, 3]]},
-        {"kind": "gmm"},
-    ],
-    ids=lambda kernel: "-".join(str(value) for value in kernel.values() if not isinstance(value, list)),
-)
-def test_rows_pass_the_check_where_they_have_features(kernel: dict[str, Any], form: Any, dtype: str) -> None:
-    """Large answers are made in blocks, when it is too late to refuse a row."""
-    found, x, passed = uploaded(data(6, 1, dtype) + 0.1, kernel=kernel, dtype=dtype), data(9, 2, dtype) + 0.1, 0
-    powers = range(0, 38 if dtype == "float32" else 308, 2)
-    for power in powers:
-        rows = x.copy()
-        rows[4] *= 10.0**power
-        try:
-            found.transform(form(rows))
-        except InvalidInput:
-            with pytest.raises(InvalidInput):
-                found.check_rows(form(rows), "/vectors")
-        else:
-            found.check_rows(form(rows), "/vectors")
-            passed += 1
-    assert passed
-    if kernel["kind"] == "polynomial":
-        assert passed < len(powers) or kernel["degree"] == 1
-
-
-@every_dtype
 def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
     rng = np.random.default_rng(4)
     matrix = (rng.random((9, 300)) * (rng.random((9, 300)) < 0.05)).astype(dtype)

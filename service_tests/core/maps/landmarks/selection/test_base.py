@@ -107,16 +107,6 @@ def test_equal_rows_are_one_landmark(name: str) -> None:
 
 
 @every_selection
-def test_combinations_of_landmarks_are_no_landmarks(name: str) -> None:
-    # In five dimensions of rank three; rows of kernel 0 are no landmarks either.
-    rows = np.random.default_rng(1).normal(size=(40, 3)) @ np.random.default_rng(2).normal(size=(3, 5))
-    rows[::4] = 0
-    found = run(name, Linear(), rows, 8)
-    assert found.landmarks.shape == (3, 5)
-    assert abs(trace_error(Linear(), rows, found.landmarks)) < 1e-12
-
-
-@every_selection
 def test_rows_without_kernel_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="kernel 0"):
         run(name, Linear(), np.zeros((6, 3)), 2)
