@@ -13,6 +13,7 @@ from service_tests.running import service
 from service_tests.servers import until
 
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 
 class Receiver:
@@ -80,9 +81,7 @@ def named(receiver: Receiver, trace: str, name: str) -> Any:
 
 @pytest.mark.nightly
 def test_a_request_is_one_span_of_the_trace_that_it_came_with(receiver: Receiver, client: httpx.Client) -> None:
-    answer = client.post(
-        "/v1/maps/m/transform?x=1", json={"vectors": []}, headers={"traceparent": f"00-{TRACE}-{PARENT}-01"}
-    )
+    answer = client.post("/v1/maps/m/transform?x=1", json={"vectors": []}, headers={"traceparent": TRACEPARENT})
     assert answer.status_code == 422
     span = named(receiver, TRACE, "POST /v1/maps/{name}/transform")
     assert span.parent_span_id.hex() == PARENT

@@ -60,16 +60,13 @@ def test_each_alert_fires_for_what_it_is_about_and_for_nothing_else(tmp_path: Pa
     tool = shutil.which("promtool")
     if tool is None:
         pytest.skip("promtool is not installed (Debian: prometheus)")
+    labels = '{{alertname="{}"}}'
     tests = [
         {
             "interval": "1m",
             "input_series": [{"series": series, "values": values} for series, values in shown.items()],
             "promql_expr_test": [
-                {
-                    "expr": FIRING,
-                    "eval_time": "40m",
-                    "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}],
-                }
+                {"expr": FIRING, "eval_time": "40m", "exp_samples": [{"labels": labels.format(alert), "value": 1}]}
             ],
         }
         for alert, shown in SERIES.items()

@@ -194,9 +194,8 @@ def main() -> None:
     parser.add_argument("--disturbances", default=",".join(ALL), help="Which, divided by commas. [%(default)s]")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soak-") as home:
-        figures = soaked(
-            Path(home), options.seed, options.steps, options.disturbances.split(","), STEPS_IN_A_ROUND, 10_000
-        )
+        names = options.disturbances.split(",")
+        figures = soaked(Path(home), options.seed, options.steps, names, STEPS_IN_A_ROUND, 10_000)
     sys.stdout.write(json.dumps(vars(figures), indent=1) + "\n")
 
 
