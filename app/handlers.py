@@ -9,7 +9,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations import RecommendationOptions
-from app.formats import Buffer, Posted, json_measurements
+from app.formats import Buffer, Posted, option_bodies
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
@@ -80,7 +80,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     except (MapNotFound, DatasetNotFound, MapNotReady) as error:
         raise InvalidInput(str(error)) from error
     measurement.check_same(payload["digests"])
-    written = json_measurements.writers(measurement.run(context), measurement.warnings)
+    written = option_bodies.writers(measurement.run(context), measurement.warnings)
     return {media_type: write() for media_type, write in written.items()}
 
 

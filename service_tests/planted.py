@@ -150,7 +150,7 @@ FAULTS = {
         "app/formats/npy.py", 'order="F" if fortran_order else "C"', 'order="C" if fortran_order else "F"', API
     ),
     "short rows are taken": Fault(
-        "app/formats/json_rows.py",
+        "app/formats/json/rows.py",
         "if len(row) != width:",
         "if len(row) > width:",
         f"service_tests/formats {API}",

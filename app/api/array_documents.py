@@ -10,7 +10,7 @@ from app.core.arrays import MAX_DIM
 from app.core.model import NAME_PATTERN
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.json import Json
-from app.formats.json_base64 import DTYPES
+from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
 
 _JSON = Json.media_type

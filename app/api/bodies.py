@@ -14,9 +14,9 @@ from app.api.codings import unpacked
 from app.api.context import Context
 from app.api.problems import Refusal
 from app.api.senders import Sender
-from app.core.json_names import check_names
+from app.core.json_text import check_names
 from app.formats import Body, Buffer, RowsFormat
-from app.formats.json_body import pointer_to
+from app.formats.json.body import pointer_to
 
 Model = TypeVar("Model", bound=BaseModel)
 

@@ -13,7 +13,7 @@ from app.api.context import Context
 from app.api.negotiation import JSON, favourite, posted_format
 from app.api.schemas import BINARY
 from app.core.progress import Progress
-from app.formats import Body, Format, json_measurements
+from app.formats import Body, Format, option_bodies
 from app.jobs.record import JobRecord
 from app.pictures import PNG, SVG
 from app.services.measurements import Measurement
@@ -81,7 +81,7 @@ async def _measured(
             outcome = context.measurements.run_or_submit(measurement, progress, owner_of(request))
             if isinstance(outcome, JobRecord):
                 return outcome
-            return json_measurements.writers(outcome, measurement.warnings)[media_type]()
+            return option_bodies.writers(outcome, measurement.warnings)[media_type]()
 
         answer = await long_work.run_or_submit(context, clock, context.admission.measurements, work, request)
         return clock, measurement.warnings, answer

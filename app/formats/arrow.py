@@ -1,15 +1,25 @@
 """The Arrow IPC stream: rows are a column of lists or columns of numbers, answers come in record batches."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.answers import Answer, dtype_of
-from app.core.arrays import Array
-from app.core.ids import Identified
-from app.formats.arrow_ipc.answer import stream
-from app.formats.arrow_ipc.rows import rows_of
+from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrowed, rows_of
+from app.core.arrays import Array, octets
+from app.core.ids import Identified, NumberIds, TextIds
+from app.formats.arrow_ipc import columns
+from app.formats.arrow_ipc.stream import (
+    END,
+    Written,
+    batch_message,
+    list_field,
+    number_field,
+    schema_message,
+    struct_field,
+    text_field,
+)
 from app.formats.base import Body, Decoded, Encoded, Format
 from app.formats.npy import Npy
 
@@ -32,13 +42,99 @@ class Arrow(Format):
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read the rows of a stream; where it has none, lists of no stated length are of the width that is wanted."""
         del optional
-        return {wanted: rows_of(body, width)}
+        return {wanted: columns.rows_of(body, width)}
 
     def matrix(self, body: Body) -> Array | Identified:
         """Read the rows of a stream."""
-        return rows_of(body)
+        return columns.rows_of(body)
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write a schema, and a record batch for each block of rows."""
         del warnings
         return Encoded(stream(answer, dtype or dtype_of(answer)))
+
+
+Piece = bytes | memoryview
+
+
+class _Column(NamedTuple):
+    """A column to write."""
+
+    field: Written
+    rows: Callable[[slice], Array | NumberIds | TextIds]
+    """Some of its rows, asked for in order."""
+
+
+def stream(answer: Answer, dtype: np.dtype[Any]) -> Iterator[Piece]:
+    """The stream, with rows of the answer's dtype in the given one; ids first, complex arrays as structs.
+
+    Raises:
+        OutOfRange: numbers are too large for the dtype.
+    """
+    own, rows = dtype_of(answer), rows_of(answer)
+    members = {name: array for name, array in answer.items() if name != SIGNATURE}
+    found = [_column(name, array, dtype, own) for name, array in sorted(members.items(), key=lambda one: one[0] != IDS)]
+    return _messages(found, rows.blocks if isinstance(rows, RowBlocks) else [slice(0, rows.shape[0])])
+
+
+def _messages(found: Sequence[_Column], blocks: Sequence[slice]) -> Iterator[Piece]:
+    yield schema_message([column.field for column in found])
+    for block in blocks:
+        lengths: list[int] = []
+        buffers: list[Piece] = []
+        for column in found:
+            _add(column.rows(block), lengths, buffers)
+        sizes = [len(buffer) for buffer in buffers]
+        yield batch_message(block.stop - block.start, lengths, sizes)
+        for buffer in buffers:
+            if len(buffer):
+                yield buffer
+            if len(buffer) % 8:
+                yield bytes(-len(buffer) % 8)
+    yield END
+
+
+def _column(
+    name: str, member: Array | RowBlocks | OneHot | NumberIds | TextIds, dtype: np.dtype[Any], own: np.dtype[Any]
+) -> _Column:
+    if isinstance(member, NumberIds):
+        return _Column(number_field(columns.ID, member.numbers.dtype), member.taken)
+    if isinstance(member, TextIds):
+        return _Column(text_field(columns.ID), member.taken)
+    array = member.columns if isinstance(member, OneHot) else member
+    wanted = dtype if array.dtype == own else array.dtype
+    field = _field(name, wanted, array.shape[1:])
+    if isinstance(array, RowBlocks):
+        made = array.narrowed(wanted).made()
+        return _Column(field, lambda _: next(made))
+    whole = narrowed(array, wanted)
+    return _Column(field, lambda block: whole[block])
+
+
+def _field(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Written:
+    """The field of an array whose rows have this shape and dtype."""
+    if dtype.kind == "c":
+        part = np.dtype(f"f{dtype.itemsize // 2}")
+        return struct_field(name, [_field("real", part, shape), _field("imag", part, shape)])
+    if shape:
+        return list_field(name, shape[0], _field("item", dtype, shape[1:]))
+    return number_field(name, dtype)
+
+
+def _add(rows: Array | NumberIds | TextIds, lengths: list[int], buffers: list[Piece]) -> None:
+    """Add the lengths and the buffers of some rows, each of which begins with one for nulls, which is empty."""
+    if isinstance(rows, TextIds):
+        lengths.append(len(rows))
+        buffers += [b"", octets(np.concatenate([[0], rows.ends])), octets(rows.text)]
+        return
+    array = rows.numbers if isinstance(rows, NumberIds) else rows
+    if array.dtype.kind == "c":
+        lengths.append(len(array))
+        buffers.append(b"")
+        _add(array.real, lengths, buffers)
+        _add(array.imag, lengths, buffers)
+        return
+    for depth in range(1, array.ndim + 1):
+        lengths.append(prod(array.shape[:depth]))
+        buffers.append(b"")
+    buffers.append(octets(array))

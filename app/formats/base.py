@@ -10,7 +10,7 @@ from app.core.answers import Answer
 from app.core.arrays import PostedRows
 from app.core.datasets import Reference
 from app.core.ids import Identified
-from app.core.json_spans import CheckSize
+from app.core.json_text import CheckSize
 
 Buffer = bytes | bytearray
 

@@ -1,16 +1,22 @@
-"""The .npz format: arrays under the names that members of JSON have."""
+"""The .npz format: arrays under the names that members of JSON have, in a zip as NumPy saves them.
 
-from collections.abc import Collection, Sequence
+It is written piece by piece, and read without trust in what it says of itself.
+"""
+
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from io import SEEK_CUR, SEEK_END, SEEK_SET
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
-from app.core.answers import Answer, OneHot, RowBlocks
-from app.core.arrays import Array, PostedRows
+from app.core.answers import Answer, OneHot, RowBlocks, in_parts
+from app.core.arrays import Array, PostedRows, octets
 from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
-from app.formats.base import Body, Encoded, Format, Posted
-from app.formats.zipped import arrays, length, written
+from app.formats.base import Body, Buffer, Encoded, Format, Posted
+from app.formats.npy import array_header, read
 
 
 class Npz(Format):
@@ -63,3 +69,139 @@ def members(
             takes = ", ".join(dict.fromkeys([*wanted, *optional]))
             raise InvalidInput(f"{name[:80]!r} is no member of this request; it takes {takes}")
     return found
+
+
+# What stands at the end of a zip, and before that where it is one of more than 4 GB.
+_END, _LONG_END = struct.Struct("<4sHHHHIIH"), 20
+_END_MARK, _LONG_MARK = b"PK\5\6", b"PK\6\7"
+# What stands before a member, behind it, and of it in the list at the end, beside its name.
+_HEAD_BYTES = 30 + 16 + 46
+# Below this the library takes the short form for every number.
+_SHORT_BYTES = 2_000_000_000
+# The list of members is read whole. No request has more than a few.
+_MOST_MEMBERS, _MOST_LIST_BYTES = 16, 1 << 14
+
+
+class _Pieces:
+    """A file that is written to, from which what was written is taken away piece by piece."""
+
+    def __init__(self) -> None:
+        self._written: list[bytes | memoryview] = []
+
+    def write(self, piece: bytes | memoryview) -> int:
+        self._written.append(piece)
+        return len(piece)
+
+    def flush(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def taken(self) -> list[bytes | memoryview]:
+        """What was written since it was last asked for."""
+        pieces, self._written = self._written, []
+        return pieces
+
+
+def written(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
+    """The pieces of a zip; the check-sum of each member stands behind it, as it is not known before.
+
+    Nothing is compressed: random numbers do not get shorter.
+    """
+    file = _Pieces()
+    with ZipFile(file, "w") as archive:
+        for name, array in members.items():
+            start = array_header(array.shape, array.dtype)
+            member = ZipInfo(f"{name}.npy")
+            member.file_size = len(start) + array.nbytes  # whether it takes the form for more than 4 GB
+            with archive.open(member, "w") as out:
+                out.write(start)
+                for part in in_parts(array):
+                    out.write(octets(part))
+                    yield from file.taken()
+    yield from file.taken()
+
+
+def length(members: Mapping[str, Array | RowBlocks]) -> int | None:
+    """How many bytes `written` gives; None where they are so many that a zip takes its other form for some of them."""
+    total = _END.size
+    for name, array in members.items():
+        heads = _HEAD_BYTES + 2 * len(f"{name}.npy".encode())  # its name stands in both
+        total += heads + len(array_header(array.shape, array.dtype)) + array.nbytes
+    return total if total < _SHORT_BYTES else None
+
+
+class _View:
+    """A file to be read that shares the memory of a buffer."""
+
+    def __init__(self, content: Buffer) -> None:
+        self._view, self._at = memoryview(content), 0
+
+    def read(self, length: int = -1) -> bytes:
+        end = len(self._view) if length < 0 else min(len(self._view), self._at + length)
+        piece = bytes(self._view[self._at : end])
+        self._at += len(piece)
+        return piece
+
+    def seek(self, offset: int, whence: int = SEEK_SET) -> int:
+        self._at = max(0, offset + {SEEK_SET: 0, SEEK_CUR: self._at, SEEK_END: len(self._view)}[whence])
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def seekable(self) -> bool:
+        return True
+
+
+def arrays(content: Buffer, check_size: Callable[[int], None], of_strings: Collection[str] = ()) -> dict[str, Array]:
+    """The arrays of a zip by their names; `check_size` is told how long all are together before one is read.
+
+    Those `of_strings` may have strings.
+
+    Raises:
+        InvalidInput: it is no such zip, or holds more than arrays of plain numbers.
+        TooLarge: `check_size` says so.
+    """
+    _check_end(content)
+    try:
+        archive = ZipFile(_View(content))
+        members = archive.infolist()
+    except Exception as error:  # what is written there may be anything, and so is what the library raises
+        raise InvalidInput(f"the body is not a .npz: {str(error)[:200]}") from error
+    check_size(sum(member.file_size for member in members))
+    found: dict[str, Array] = {}
+    for member in members:
+        name = member.filename.removesuffix(".npy")
+        if name == member.filename or name in found:
+            wanted = "arrays, each under a name of its own, are wanted"
+            raise InvalidInput(f"{member.filename[:80]!r} came in the .npz; {wanted}")
+        found[name] = read(_content(archive, member), name in of_strings)
+    return found
+
+
+def _check_end(content: Buffer) -> None:
+    """Refuse what does not end as a zip of a few members does, before its list of members is read."""
+    end = bytes(content[-_END.size :])
+    if len(end) < _END.size or not end.startswith(_END_MARK):
+        raise InvalidInput("the body is not a .npz: it does not end as a zip does")
+    _, _, _, _, n_members, list_bytes, _, n_comment = _END.unpack(end)
+    is_long = bytes(content[-_END.size - _LONG_END :][:4]) == _LONG_MARK
+    if is_long or n_comment or n_members > _MOST_MEMBERS or list_bytes > _MOST_LIST_BYTES:
+        raise InvalidInput(f"the .npz lists {n_members} members in {list_bytes} bytes; {_MOST_MEMBERS} are the most")
+
+
+def _content(archive: ZipFile, member: ZipInfo) -> bytes:
+    """The bytes of a member; never more than it says it has."""
+    name = member.filename[:80]
+    if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) or member.flag_bits & 1:
+        raise InvalidInput(f"{name!r} in the .npz is encrypted, or compressed otherwise than NumPy does")
+    try:
+        with archive.open(member) as file:
+            content = file.read(member.file_size)
+    except Exception as error:  # likewise
+        raise InvalidInput(f"{name!r} in the .npz cannot be read: {str(error)[:200]}") from error
+    if len(content) != member.file_size:
+        raise InvalidInput(f"{name!r} in the .npz ends after {len(content)} of {member.file_size} bytes")
+    return content

@@ -11,11 +11,11 @@ import orjson
 from app.core.answers import RowBlocks, in_parts
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidInput
-from app.core.json_names import check_names
+from app.core.json_text import check_names
 from app.formats.base import Body, Encoded
-from app.formats.json_body import pointer_to
-from app.formats.json_lists import called, document, is_list
-from app.formats.json_rows import dense, numbers
+from app.formats.json.body import pointer_to
+from app.formats.json.lists import called, document, is_list
+from app.formats.json.rows import dense, numbers
 
 INPUT = "vectors"
 """Name of the one tensor that models take."""

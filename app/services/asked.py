@@ -18,8 +18,7 @@ from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
-from app.core.json_names import check_names
-from app.core.json_spans import CheckSize, check_options
+from app.core.json_text import CheckSize, check_names, check_options
 from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
 from app.core.model import Frozen

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.json_names import check_names
+from app.core.json_text import check_names
 from service_tests.cases import each
 from service_tests.checks import assert_problem, post
 

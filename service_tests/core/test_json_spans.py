@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.json_spans import check_options, spans
+from app.core.json_text import check_options, spans
 from service_tests.cases import each
 
 

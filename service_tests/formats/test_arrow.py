@@ -13,8 +13,15 @@ from app.core.errors import InvalidInput
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number
-from app.formats.arrow_ipc.stream import END, batch_message, schema_message
-from app.formats.arrow_ipc.types import Written, list_field, number_field, text_field
+from app.formats.arrow_ipc.stream import (
+    END,
+    Written,
+    batch_message,
+    list_field,
+    number_field,
+    schema_message,
+    text_field,
+)
 from app.formats.base import Body
 from service_tests.cases import each
 from service_tests.checks import arrow

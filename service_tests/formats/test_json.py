@@ -10,8 +10,8 @@ from app.core.answers import OneHot
 from app.core.errors import InvalidInput
 from app.formats import Body
 from app.formats.json import Json
-from app.formats.json_body import members
-from app.formats.json_pairs import codes, csr_codes
+from app.formats.json.body import members
+from app.formats.pairs import codes, csr_codes
 from service_tests.cases import each
 
 

@@ -9,7 +9,7 @@ import pytest
 from app.core.errors import InvalidInput, TooLarge
 from app.formats import Body
 from app.formats.json import Json
-from app.formats.json_base64 import DTYPES
+from app.formats.json.rows import DTYPES
 from service_tests.cases import each
 from service_tests.checks import post, put_dataset
 

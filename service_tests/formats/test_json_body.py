@@ -8,7 +8,7 @@ from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.formats import Body
 from app.formats.json import Json
-from app.formats.json_body import vectors_or_dataset
+from app.formats.json.body import vectors_or_dataset
 from app.formats.npy import Npy
 from service_tests.cases import each
 from service_tests.checks import npy

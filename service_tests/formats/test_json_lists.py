@@ -4,7 +4,7 @@ import tracemalloc
 import pytest
 
 from app.core.errors import InvalidInput
-from app.formats.json_lists import PART_BYTES, LongList, document
+from app.formats.json.lists import PART_BYTES, LongList, document
 from service_tests.cases import each
 
 MANY = [[i, i + 0.5, None] for i in range(20_000)]

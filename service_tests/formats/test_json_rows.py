@@ -9,7 +9,7 @@ from scipy import sparse
 
 from app.core.errors import InvalidInput, TooLarge
 from app.formats import FORMATS, Body
-from app.formats.json_lists import PART_BYTES
+from app.formats.json.lists import PART_BYTES
 
 JSON = FORMATS["application/json"]
 N = PART_BYTES // 4

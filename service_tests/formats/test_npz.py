@@ -10,8 +10,7 @@ import pytest
 
 from app.core.answers import OneHot
 from app.core.errors import InvalidInput, TooLarge
-from app.formats.npz import Npz
-from app.formats.zipped import arrays
+from app.formats.npz import Npz, arrays
 from service_tests.cases import each
 from service_tests.checks import npy
 from service_tests.formats.damaged import refusals

@@ -3,8 +3,7 @@
 from xml.etree import ElementTree
 
 from app.core.drawing import Beyond, Curve, Density, Drawing, Histogram, Mark, Panel, Star
-from app.pictures.figures import svg
-from app.pictures.marks import COLOURS
+from app.pictures.figures import COLOURS, svg
 from service_tests.pictures.test_figures import SVG, words
 
 

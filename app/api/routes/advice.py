@@ -9,7 +9,7 @@ from app.api.measured_answers import FORMS, answer, answers
 from app.api.schemas import schema_of, with_warnings
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.answer import Advice
-from app.formats import Body, json_measurements
+from app.formats import Body, option_bodies
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", tags=["indexes"], default_response_class=Response)
@@ -30,6 +30,6 @@ async def advise(request: Request, context: ContextOf) -> Response:
     """
 
     def prepare(body: Body) -> Measurement:
-        return context.adviser.measurement(json_measurements.advice(body, bodies.parse))
+        return context.adviser.measurement(option_bodies.advice(body, bodies.parse))
 
     return await answer(request, context, FORMS, prepare)

@@ -15,8 +15,8 @@ from app.api.schemas import list_of, schema_of, with_warnings
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
-from app.formats import Body, json_measurements
-from app.formats.json_measurements import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
+from app.formats import Body, option_bodies
+from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
@@ -85,7 +85,7 @@ async def diagnose(
     def prepare(body: Body) -> Measurement:
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
-        options, posted = json_measurements.diagnostic(body, wanted, spec.input_dim, bodies.parse)
+        options, posted = option_bodies.diagnostic(body, wanted, spec.input_dim, bodies.parse)
         return context.measurements.diagnostic(subject, options, context.datasets.gated(posted, spec.gate))
 
     return await answer(request, context, FORMS if wanted.draws else [JSON], prepare)
@@ -101,7 +101,7 @@ async def recommend(request: Request, context: ContextOf) -> Response:
     """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
 
     def prepare(body: Body) -> Measurement:
-        options, posted = json_measurements.recommendation(body, bodies.parse)
+        options, posted = option_bodies.recommendation(body, bodies.parse)
         return context.recommendations.measurement(options, posted, bodies.parse)
 
     return await answer(request, context, FORMS, prepare)

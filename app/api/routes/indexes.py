@@ -16,8 +16,8 @@ from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.negotiation import JSON, posted_format, posted_type
 from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
-from app.formats import FORMATS, index_bodies
-from app.formats.index_bodies import BATCHES
+from app.formats import FORMATS, option_bodies
+from app.formats.option_bodies import BATCHES
 from app.jobs.record import JobRecord
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
@@ -169,7 +169,7 @@ async def search_index(name: IndexName, request: Request, context: Admitted) -> 
 
     def work() -> Response:
         results, warnings = context.index_vectors.search(
-            name, lambda width: index_bodies.search(body, width, bodies.parse)
+            name, lambda width: option_bodies.search(body, width, bodies.parse)
         )
         told = {"results": results} | ({"warnings": warnings} if warnings else {})
         return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)

@@ -13,7 +13,7 @@ from app.api.context import Admitted, ContextOf
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
-from app.core.json_spans import check_options
+from app.core.json_text import check_options
 from app.services.keys import AskedKey, CreatedKey, KeyList
 
 logger = logging.getLogger(__name__)

@@ -19,9 +19,9 @@ from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, CodeOptions, Encoding
 from app.core.maps import FeatureMap, Gives
-from app.formats import FORMATS, Body, Format, json_pairs, npz_pairs
+from app.formats import FORMATS, Body, Format
 from app.formats.npz import Npz
-from app.formats.pairs import InputKind, ReadPairs
+from app.formats.pairs import InputKind, ReadPairs, json_pairs, npz_pairs
 from app.services import hashing, vectors
 from app.services.datasets import GatedRows, at_their_datasets
 from app.services.hashing import OnZero
@@ -86,7 +86,7 @@ async def kernel(
     return await _answer(request, context, work)
 
 
-_PAIRS: dict[str, ReadPairs] = {JSON: json_pairs.pairs, Npz.media_type: npz_pairs.pairs}
+_PAIRS: dict[str, ReadPairs] = {JSON: json_pairs, Npz.media_type: npz_pairs}
 _BITS = (
     "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint; "
     "1 for signed codes, packed."

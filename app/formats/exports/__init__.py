@@ -3,10 +3,8 @@
 A new one is a file with a class derived from `MapFile`, and its name in the list below.
 """
 
-from app.formats.exports.base import MapFile
-from app.formats.exports.npz import Npz
+from app.formats.exports.files import MapFile, Npz, Safetensors
 from app.formats.exports.onnx import Onnx
-from app.formats.exports.safetensors import Safetensors
 
 EXPORTS: dict[str, MapFile] = {"onnx": Onnx(), "safetensors": Safetensors(), "npz": Npz()}
 """Every kind of file by its name, which is also how names of such files end."""

@@ -1,13 +1,29 @@
-"""The ONNX format: a Fourier map as a graph of operators, with which any runtime computes its features."""
+"""The ONNX format: a Fourier map as a graph of operators, with which any runtime computes its features.
 
+The graph does what the service does, in the same precision. First the input of the map, in float64; then rows, phases
+and columns in the map's dtype. So a row has the features that the service gives it, but for the last digits of its
+phases, which hang on the order in which products are added. The phases of a structured map are its Walsh–Hadamard
+matrices as products of small ones.
+"""
+
+from collections.abc import Mapping
+from functools import reduce
 from importlib.metadata import version
+from typing import Any
 
+import numpy as np
+
+from app.core.answers import RowBlocks
+from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidOption
+from app.core.hadamard import ROUNDS, padded
+from app.core.input import Input
 from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import BaseSpec, Form
+from app.core.panel_products import DEPTH
 from app.formats.base import Encoded
-from app.formats.exports.base import MapFile
-from app.formats.exports.fourier_graph import fourier_graph
-from app.formats.exports.onnx_graph import OPSET
+from app.formats.exports.files import MapFile
+from app.formats.exports.onnx_graph import OPSET, Graph
 
 # Longer messages are read by no library of Protocol Buffers.
 _MOST_BYTES = (1 << 31) - 1
@@ -39,3 +55,173 @@ class Onnx(MapFile):
                 "format",
             )
         return Encoded(model.pieces(), model.nbytes)
+
+
+Arrays = Mapping[str, Array | RowBlocks]
+
+# Of longer rows more terms are added at a time: a graph of thousands of operators is slow to open.
+_MOST_PARTS = 256
+
+
+def fourier_graph(spec: BaseSpec, arrays: Arrays) -> Graph:
+    """The graph of a map of these arrays, those of `derived` among them.
+
+    What the service refuses in rows it does not refuse: NaN, and what a number is too large for, come out as NaN.
+    """
+    graph = Graph("features")
+    rows = _rows(graph, spec)
+    if "radii" in arrays:
+        phases = rotated(graph, rows, spec.input_dim, spec.numpy_dtype, arrays)
+    else:
+        phases = _products(graph, rows, graph.constant(arrays["frequencies"]), spec.input_dim)
+    for name, columns, width in _columns(graph, spec, phases, arrays):
+        graph.output(name, columns, spec.numpy_dtype, width)
+    return graph
+
+
+def _products(graph: Graph, rows: str, frequencies: str, input_dim: int) -> str:
+    """Products of rows with frequencies, (n, n_frequencies), whose terms are added in the order of `Panels`.
+
+    Runtimes add up to 128 terms one after the other as well, but more of them in other ways, which would differ by
+    several spacings of a float32.
+    """
+    if input_dim <= DEPTH:
+        return graph.node("Gemm", rows, frequencies, transB=1)
+    depth = DEPTH * -(-input_dim // (DEPTH * _MOST_PARTS))
+    lengths = [block.stop - block.start for block in row_blocks(input_dim, depth)]
+    parts = zip(graph.split(rows, lengths), graph.split(frequencies, lengths), strict=True)
+    found = graph.node("Gemm", *next(parts), transB=1)
+    for some, of_frequencies in parts:
+        found = graph.node("Gemm", some, of_frequencies, found, transB=1)
+    return found
+
+
+def _cast(graph: Graph, value: str, dtype: np.dtype[Any], of: np.dtype[Any]) -> str:
+    """A value of a dtype in another one, which may be the same."""
+    return value if dtype == of else graph.cast(value, dtype)
+
+
+def _rows(graph: Graph, spec: BaseSpec) -> str:
+    """The rows as phases are made of them, in the map's dtype."""
+    dtype = spec.numpy_dtype
+    if spec.input is None:
+        rows = graph.input("vectors", dtype, spec.input_dim)
+    else:
+        wide = np.dtype(np.float64)
+        rows = _cast(graph, _after_input(graph, spec.input, spec.input_dim), dtype, wide)
+    return _unit_rows(graph, rows, dtype) if spec.kernel.compares_unit_rows else rows
+
+
+def _after_input(graph: Graph, given: Input, input_dim: int) -> str:
+    """Rows of float64 after the input of the map."""
+    rows = graph.input("vectors", np.float64, input_dim)
+    if given.missing != "refuse":
+        rows = graph.node("Where", graph.node("IsNaN", rows), graph.constant(np.array(given.missing, np.float64)), rows)
+    rows = graph.node("Sub", rows, graph.constant(np.array(given.center, np.float64)))
+    rows = graph.node("Div", rows, graph.constant(np.array(given.scale, np.float64)))
+    return _unit_rows(graph, rows, np.dtype(np.float64)) if given.unit_norm else rows
+
+
+def _unit_rows(graph: Graph, rows: str, dtype: np.dtype[Any]) -> str:
+    """Rows of a dtype scaled to unit L2 norm; a row that is all zero stays so.
+
+    Divided by its largest entry first, a row has no squares that leave the range of the dtype.
+    """
+    top = graph.node("ReduceMax", graph.node("Abs", rows), axes=[1], keepdims=1)
+    zero, one = (graph.constant(np.array(number, dtype)) for number in (0, 1))
+    scaled = graph.node("Div", rows, graph.node("Where", graph.node("Equal", top, zero), one, top))
+    # At least 1, but for a row that is all zero.
+    return graph.node("Div", scaled, _norms(graph, scaled, dtype, least=1.0))
+
+
+def _norms(graph: Graph, rows: str, dtype: np.dtype[Any], least: float = 0.0) -> str:
+    """L2 norms of rows of a dtype, (n, 1), or this number where they are less; their squares are added in float64."""
+    wide = _cast(graph, rows, np.dtype(np.float64), dtype)
+    squares = graph.node("ReduceSum", graph.node("Mul", wide, wide), graph.constant(np.array([1])), keepdims=1)
+    norms = graph.node("Sqrt", graph.node("Max", squares, graph.constant(np.array(least))))
+    return _cast(graph, norms, dtype, np.dtype(np.float64))
+
+
+def _columns(graph: Graph, spec: BaseSpec, phases: str, arrays: Arrays) -> list[tuple[str, str, int]]:
+    """The outputs, each with its name and its number of columns."""
+    amplitudes, s = graph.constant(arrays["amplitudes"]), arrays["amplitudes"].shape[0]
+
+    def waves(kind: str, phases: str = phases) -> str:
+        return graph.node("Mul", graph.node(kind, phases), amplitudes)
+
+    if spec.form is Form.complex:
+        return [("real", waves("Cos"), s), ("imag", graph.node("Neg", waves("Sin")), s)]
+    if spec.form is Form.cos_sin:
+        return [("features", graph.node("Concat", waves("Cos"), waves("Sin"), axis=1), 2 * s)]
+    cosines = waves("Cos", graph.node("Add", phases, graph.constant(arrays["offsets"])))
+    if spec.normalize:
+        cosines = graph.node("Div", cosines, _norms(graph, cosines, spec.numpy_dtype))
+    return [("features", cosines, s)]
+
+
+# Binary logarithm of the largest factor: a product with a matrix of 64 × 64 is as fast as one with smaller ones.
+_MOST_BITS = 6
+# Up to so many frequencies have amplitudes so large that the rounding of two ways to add would show: they are rotated
+# in float64.
+_FEW = 32
+
+
+def rotated(
+    graph: Graph, rows: str, input_dim: int, dtype: np.dtype[Any], arrays: Mapping[str, Array | RowBlocks]
+) -> str:
+    """The phases, (n, n_frequencies), of rows (n, input_dim) of a dtype, as `rotate` makes them.
+
+    Signs and matrices are in the graph as bytes, and become numbers when it is opened.
+    """
+    signs = arrays["signs"]
+    if not isinstance(signs, np.ndarray):
+        raise TypeError("signs are read whole")
+    blocks, size, s = len(signs), padded(input_dim), arrays["lengths"].shape[0]
+    inside = np.dtype(np.float64) if s <= _FEW else dtype
+    found = graph.cast(graph.node("Mul", rows, graph.constant(arrays["scales"])), inside)
+    if size > input_dim:
+        found = graph.node("Pad", found, graph.constant(np.array([0, 0, 0, size - input_dim])))
+    found = graph.node("Reshape", found, graph.constant(np.array([-1, 1, size])))
+    factors = {side: graph.cast(graph.constant(_matrix(side)), inside) for side in _sides(size)}
+    for turn in reversed(range(ROUNDS)):
+        of_turn = 1 - 2 * np.unpackbits(signs[:, turn], axis=1).astype(np.int8)
+        found = graph.node("Mul", found, graph.cast(graph.constant(of_turn), inside))
+        found = _transformed(graph, found, blocks, size, factors)
+    found = graph.node("Reshape", found, graph.constant(np.array([-1, blocks * size])))
+    if s < blocks * size:
+        bounds = (graph.constant(np.array([number])) for number in (0, s, 1))
+        found = graph.node("Slice", found, *bounds)
+    lengths = graph.cast(graph.constant(arrays["lengths"]), inside)
+    return graph.cast(graph.node("Mul", found, lengths), dtype)
+
+
+def _transformed(graph: Graph, found: str, blocks: int, size: int, factors: Mapping[int, str]) -> str:
+    """Products of vectors, (n, blocks, size), with the Hadamard matrix, a factor of it after the other.
+
+    The matrix is the Kronecker product of its factors: as an array with a side for each, a vector is multiplied along
+    one side by one factor.
+    """
+    right = size
+    for side in _sides(size):
+        right //= side
+        if right > 1:
+            found = graph.node("Reshape", found, graph.constant(np.array([-1, side, right])))
+            found = graph.node("MatMul", factors[side], found)
+        else:
+            found = graph.node("Reshape", found, graph.constant(np.array([-1, side])))
+            found = graph.node("MatMul", found, factors[side])
+    return graph.node("Reshape", found, graph.constant(np.array([-1, blocks, size])))
+
+
+def _sides(size: int) -> list[int]:
+    """Powers of two whose product a power of two is, about equal, the larger ones first."""
+    bits = size.bit_length() - 1
+    parts = -(-bits // _MOST_BITS)
+    return [1 << (bits // parts + (number < bits % parts)) for number in range(parts)]
+
+
+def _matrix(side: int) -> Array:
+    """The Hadamard matrix of ±1, in Sylvester's order."""
+    two = np.array([[1, 1], [1, -1]], np.int8)
+    found: Array = reduce(np.kron, [two] * (side.bit_length() - 1))
+    return found

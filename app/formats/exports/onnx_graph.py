@@ -1,21 +1,79 @@
 """Graphs of ONNX, put together node by node. Numbers of fields are those of the format's own onnx.proto."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from app.core.answers import RowBlocks
 from app.core.arrays import Array
-from app.formats.exports.protobuf import Message
+from app.formats.exports.files import numbers
 
 OPSET = 17
 """Version of the operators. Runtimes know it since 2022; none of ours has become another since."""
 _IR_VERSION = 8
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7, "bool": 9, "float64": 11}
 _INT, _INTS = 2, 7
+# Of a field of a message.
+_NUMBER, _BYTES = 0, 2
+
+
+class Message:
+    """A message of Protocol Buffers, whose fields stand in the order in which they were added.
+
+    It is written in pieces: large arrays in it are neither held nor copied. A field is its number and the kind of its
+    value, then the value: a whole number in groups of seven bits, the lowest first, or bytes behind their count. A
+    message within a message is such bytes.
+    """
+
+    def __init__(self) -> None:
+        self.nbytes = 0
+        """Its length."""
+        self._parts: list[bytes | Message | Array | RowBlocks] = []
+
+    def number(self, field: int, *values: int) -> Self:
+        """Add whole numbers, none below 0."""
+        for value in values:
+            self._add(_varint(field << 3 | _NUMBER) + _varint(value))
+        return self
+
+    def text(self, field: int, *values: str) -> Self:
+        """Add texts."""
+        for value in values:
+            encoded = value.encode()
+            self._add(_start(field, len(encoded)) + encoded)
+        return self
+
+    def message(self, field: int, *values: "Message") -> Self:
+        """Add messages, to which nothing is added any more."""
+        for value in values:
+            self._add(_start(field, value.nbytes))
+            self._parts.append(value)
+            self.nbytes += value.nbytes
+        return self
+
+    def numbers(self, field: int, array: Array | RowBlocks) -> Self:
+        """Add the numbers of an array, as bytes in C order, little-endian."""
+        self._add(_start(field, array.nbytes))
+        self._parts.append(array)
+        self.nbytes += array.nbytes
+        return self
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """The bytes of the message, one piece after the other."""
+        for part in self._parts:
+            if isinstance(part, bytes):
+                yield part
+            elif isinstance(part, Message):
+                yield from part.pieces()
+            else:
+                yield from numbers(part)
+
+    def _add(self, encoded: bytes) -> None:
+        self._parts.append(encoded)
+        self.nbytes += len(encoded)
 
 
 class Graph:
@@ -83,3 +141,17 @@ def _value(name: str, dtype: DTypeLike, columns: int) -> Message:
     shape = Message().message(1, Message().text(2, "rows"), Message().number(1, columns))
     tensor = Message().number(1, _TYPES[np.dtype(dtype).name]).message(2, shape)
     return Message().text(1, name).message(2, Message().message(1, tensor))
+
+
+def _start(field: int, nbytes: int) -> bytes:
+    """What stands before so many bytes."""
+    return _varint(field << 3 | _BYTES) + _varint(nbytes)
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)

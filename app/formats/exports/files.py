@@ -1,14 +1,52 @@
-"""The safetensors format: a JSON header that says where each array lies, and the arrays."""
+"""The files in which maps are taken away, and those that hold arrays: .npz and safetensors."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
-from app.core.answers import RowBlocks
-from app.core.arrays import Array
+import numpy as np
+
+from app.core.answers import RowBlocks, in_parts
+from app.core.arrays import Array, octets
 from app.core.maps.taken_map import TakenMap
 from app.formats.base import Encoded
-from app.formats.exports.base import MapFile, numbers
+from app.formats.npz import length, written
+
+
+class MapFile(ABC):
+    """A kind of file that holds a map."""
+
+    media_type: ClassVar[str]
+    described: ClassVar[str]
+    """What it holds and who reads it, for the OpenAPI document."""
+
+    @abstractmethod
+    def write(self, taken: TakenMap) -> Encoded:
+        """Write a map, in pieces none of which is a copy of a large array.
+
+        Raises:
+            InvalidOption: such a file cannot hold it; the words say which can.
+        """
+
+
+def numbers(array: Array | RowBlocks) -> Iterator[memoryview]:
+    """The bytes of an array, with blocks as they are made."""
+    return map(octets, in_parts(array))
+
+
+class Npz(MapFile):
+    """Arrays by name, and as arrays of bytes what is told of the map beside them."""
+
+    media_type = "application/zip"
+    described = "npz: the arrays; `spec`, `digest` and `parameter_stream` are members too, of bytes."
+
+    def write(self, taken: TakenMap) -> Encoded:
+        """Write the arrays one after the other."""
+        told = {name: np.array(text.encode()) for name, text in taken.told.items()}
+        members = {**told, **taken.arrays}
+        return Encoded(written(members), length(members))
+
 
 _DTYPES = {"float64": "F64", "float32": "F32", "int8": "I8", "uint8": "U8"}
 

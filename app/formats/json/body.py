@@ -7,13 +7,11 @@ from typing import Any
 from app.core.arrays import MAX_DIM, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
-from app.core.json_names import check_names
-from app.core.json_spans import check_lists
+from app.core.json_text import check_lists, check_names
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
-from app.formats.json_base64 import MEMBERS, encoded_rows
-from app.formats.json_lists import PART_BYTES, LongList, LongText, Part, called, document, loads
-from app.formats.json_rows import rows
+from app.formats.json.lists import PART_BYTES, LongList, LongText, Part, called, document, loads
+from app.formats.json.rows import MEMBERS, encoded_rows, rows
 
 _REFERENCE = ("dataset", "rows", "seed")
 

@@ -11,7 +11,7 @@ from app.core.arrays import Array, PostedRows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Encoded, Format, Posted
-from app.formats.json_body import dimension, members, rows_in, rows_or_reference, vectors_or_dataset
+from app.formats.json.body import dimension, members, rows_in, rows_or_reference, vectors_or_dataset
 
 _NUMBERS_PER_PIECE = 1 << 16
 _IDS_PER_PIECE = 1 << 12

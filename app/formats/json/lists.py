@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from app.core.errors import InvalidInput
-from app.core.json_spans import Span, spans
+from app.core.json_text import Span, spans
 
 PART_BYTES = 1 << 16
 """Text that is parsed at a time, some two milliseconds of the interpreter. Shorter bodies are parsed whole."""

@@ -1,8 +1,14 @@
-"""Where the lists and long strings of a JSON text lie, found without parsing it and without the interpreter lock."""
+"""JSON text looked at without parsing it and without the interpreter lock.
 
+Where its lists and long strings lie; and whether the name of a member comes twice in an object, which is refused. RFC
+8259 leaves open what that means, and parsers take the last: whoever has put it there by mistake would get something
+else than they wrote, and never know.
+"""
+
+import json
 from collections.abc import Callable, Collection, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,11 +25,20 @@ _MOST_LISTS = 64
 _MOST_BRACKETS, _MOST_REST = 1 << 17, 1 << 16
 # Of items, of brackets, and of commas.
 _N_COUNTS = 3
-_UNBALANCED, _TOO_MANY = -1, -2
+_UNBALANCED, _TOO_MANY_LISTS = -1, -2
 # No string is longer.
 _ANY = 1 << 62
 # In the place of the number of items of a list.
 _IS_STRING = -1
+# Of the members of an object, and of objects in each other: no request has as many.
+_MOST_MEMBERS, _MOST_OBJECTS = 256, 64
+# Of lists and objects in each other: parsers refuse as many.
+_DEEPEST = 2048
+# Texts in which names may be escaped.
+_SHORT = 1 << 16
+_NONE, _TWICE, _ESCAPED, _TOO_MANY_MEMBERS, _TOO_DEEP = 0, 1, 2, 3, 4
+# Of FNV-1a, a hash that takes a multiplication for each character.
+_BASIS, _PRIME = np.int64(1469598103934665603), np.int64(1099511628211)
 
 
 class Span(NamedTuple):
@@ -59,7 +74,7 @@ def spans(text: bytes | bytearray | memoryview, part_bytes: int, string_bytes: i
     lists = np.empty((_MOST_LISTS + 1, 1 + _N_COUNTS), np.int64)
     bounds = np.empty(2 * (len(characters) // part_bytes) + 4 * _MOST_LISTS, np.int64)
     n = _find(characters, part_bytes, string_bytes, lists, bounds)
-    if n == _TOO_MANY:
+    if n == _TOO_MANY_LISTS:
         raise InvalidInput(f"the body has more than {_MOST_LISTS} lists that stand in no other, and long strings")
     if n == _UNBALANCED:
         raise InvalidInput("the body is not JSON: a bracket or a quotation mark is missing")
@@ -115,10 +130,10 @@ def _find(
     n_lists, n_bounds, depth, i = 0, 0, 0, 0
     while i < len(text):
         if text[i] == _QUOTE:
-            start, i = i, string_end(text, i)
+            start, i = i, _string_end(text, i)
             if i - start > string_bytes and i < len(text):
                 if n_lists == len(lists) - 1:
-                    return _TOO_MANY
+                    return _TOO_MANY_LISTS
                 lists[n_lists, 0], lists[n_lists, 1] = n_bounds, _IS_STRING
                 lists[n_lists, 2] = lists[n_lists, 3] = 0
                 bounds[n_bounds], bounds[n_bounds + 1] = start, i
@@ -126,7 +141,7 @@ def _find(
                 n_lists += 1
         elif text[i] == _LIST:
             if n_lists == len(lists) - 1:
-                return _TOO_MANY
+                return _TOO_MANY_LISTS
             lists[n_lists, 0] = n_bounds
             i, n_bounds = _list_end(text, i, part_bytes, bounds, n_bounds, lists[n_lists, 1:])
             n_lists += 1
@@ -161,7 +176,7 @@ def _list_end(
         character = text[i]
         counts[2] += character == _COMMA
         if character == _QUOTE:
-            i = string_end(text, i)
+            i = _string_end(text, i)
         elif character in (_LIST, _OBJECT):
             depth += 1
             counts[1] += 1
@@ -187,9 +202,111 @@ def _list_end(
 
 
 @compiled
-def string_end(text: NDArray[np.uint8], start: int) -> int:
+def _string_end(text: NDArray[np.uint8], start: int) -> int:
     """Where the string that starts here ends, the length of the text if nowhere."""
     i = start + 1
     while i < len(text) and text[i] != _QUOTE:
         i += 2 if text[i] == _BACKSLASH else 1
     return min(i, len(text))
+
+
+def check_names(text: bytes | bytearray | memoryview) -> None:
+    """Raise InvalidInput for the first name that comes twice in one object of a JSON text.
+
+    So it is for an object with more than 256 members, or in more than 63 others. What is no JSON is left to a parser.
+    """
+    characters = np.frombuffer(text, np.uint8)
+    characters.flags.writeable = False
+    names = np.empty((_MOST_OBJECTS, _MOST_MEMBERS), np.int64)
+    found, start, end, depth = _look(characters, np.empty(_DEEPEST, np.bool_), names)
+    if found == _TWICE:
+        _refuse(_decoded(text[start + 1 : end]), depth == 1)
+    if found == _TOO_MANY_MEMBERS:
+        raise InvalidInput(f"an object has more than {_MOST_MEMBERS} members; no request has as many")
+    if found == _TOO_DEEP:
+        raise InvalidInput(f"more than {_MOST_OBJECTS} objects stand in each other; no request has as many")
+    if found == _ESCAPED:
+        if len(text) > _SHORT:
+            name = _decoded(text[start + 1 : end][:80])
+            raise InvalidInput(f'the name "{name}" is written with a backslash; write it as it is')
+        _check_read(bytes(text))
+
+
+def _refuse(name: str, is_outermost: bool) -> None:
+    pointer = "/" + name[:80].replace("~", "~0").replace("/", "~1") if is_outermost else ""
+    raise InvalidInput(f"the member {name[:80]!r} came twice in one object", pointer)
+
+
+def _decoded(name: bytes | bytearray | memoryview) -> str:
+    return bytes(name).decode(errors="replace")
+
+
+def _check_read(text: bytes) -> None:
+    """The same for a short text, as names that are escaped have to be read."""
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                _refuse(name, False)
+
+    try:
+        json.loads(text, object_pairs_hook=check)
+    except (ValueError, RecursionError):  # it is left to a parser
+        return
+
+
+@compiled
+def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[np.int64]) -> tuple[int, int, int, int]:
+    """What is wrong with names, where that one begins and ends, and in how many lists and objects it stands.
+
+    `is_object` tells of each list and object that is open what it is; `names` has the hashes of the names of each
+    object that is open.
+    """
+    counts = np.zeros(len(names), np.int64)
+    depth, n_objects, awaits_name, i = 0, 0, False, 0
+    while i < len(text):
+        character = text[i]
+        if character == _QUOTE:
+            end = _string_end(text, i)
+            if awaits_name and end < len(text):
+                found = _noted(text[i + 1 : end], names[n_objects - 1], counts[n_objects - 1])
+                if found != _NONE:
+                    return found, i, end, depth
+                counts[n_objects - 1] += 1
+                awaits_name = False
+            i = end
+        elif character in (_LIST, _OBJECT):
+            awaits_name = character == _OBJECT
+            if depth == len(is_object) or (awaits_name and n_objects == len(names)):
+                return _TOO_DEEP if awaits_name else _NONE, 0, 0, 0
+            is_object[depth] = awaits_name
+            depth += 1
+            if awaits_name:
+                counts[n_objects] = 0
+                n_objects += 1
+        elif character in (_LIST_END, _OBJECT_END) and depth > 0:
+            depth -= 1
+            n_objects -= is_object[depth]
+            awaits_name = False
+        elif character == _COMMA:
+            awaits_name = depth > 0 and is_object[depth - 1]
+        i += 1
+    return _NONE, 0, 0, 0
+
+
+@compiled
+def _noted(name: NDArray[np.uint8], names: NDArray[np.int64], n: int) -> int:
+    """Write the hash of a name behind those of n others; gives what is wrong with it."""
+    found = _BASIS
+    for character in name:
+        if character == _BACKSLASH:
+            return _ESCAPED
+        found = (found ^ np.int64(character)) * _PRIME
+    for j in range(n):
+        if names[j] == found:
+            return _TWICE
+    if n == len(names):
+        return _TOO_MANY_MEMBERS
+    names[n] = found
+    return _NONE
