@@ -1,4 +1,4 @@
-"""The command line: `bochner COMMAND`, each command a file in app/commands."""
+"""The command line: `bochner COMMAND`, each command in a file of app/commands."""
 
 import argparse
 import atexit
@@ -7,26 +7,12 @@ import sys
 
 from pydantic import ValidationError
 
-from app.commands import (
-    accept_store,
-    backup,
-    check,
-    create,
-    hash,  # noqa: A004 - the command's name
-    keys,
-    openapi,
-    repair,
-    restore,
-    serve,
-    transform,
-    wait,
-    worker,
-)
+from app.commands import asking, bulk, keys, openapi, serve, stores, worker
 from app.store.backup import BackupFailed
 from app.store.binary import StoreNotStarted
 from app.store.errors import StoreUnavailable, in_full
 
-COMMANDS = (serve, worker, keys, create, wait, transform, hash, backup, restore, check, repair, accept_store, openapi)
+COMMANDS = (serve, worker, keys, asking, bulk, stores, openapi)
 
 
 def main() -> None:

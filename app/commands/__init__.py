@@ -1,1 +1,1 @@
-"""The commands of `bochner`, one a file: `add` says what its command line takes, and what runs it."""
+"""The commands of `bochner`: `add` of each file says what its command lines take, and what runs them."""

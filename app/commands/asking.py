@@ -1,11 +1,17 @@
-"""What the commands that talk to a running service share: its address, and a job that is waited for."""
+"""`bochner create` and `bochner wait`, and what all commands share that ask a running service.
+
+The one makes a map of a file with its spec, the other follows a job to its end.
+"""
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from app.commands.options import AddParser
 from app.settings import ClientSettings, Settings
 
 if TYPE_CHECKING:  # the client takes long to load, and most commands need none
@@ -13,6 +19,41 @@ if TYPE_CHECKING:  # the client takes long to load, and most commands need none
 
 # How long a service may be away while a job is waited for, as while it is being restarted.
 _PATIENCE_SECONDS = 60.0
+
+
+def add(add_parser: AddParser) -> None:
+    """Add the commands."""
+    parser = add_parser("create", help="create a map of a running service")
+    parser.add_argument("name", help="Name of the map.")
+    parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
+    parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
+    add_service(parser)
+    parser.set_defaults(run=run_create)
+    parser = add_parser("wait", help="wait for a job of a running service, showing its progress")
+    parser.add_argument("job", help="Id or link of the job.")
+    add_service(parser)
+    parser.set_defaults(run=run_wait)
+
+
+def run_create(name: str, spec: Path, wait: bool, **options: Any) -> None:
+    """Create the map, and print its record."""
+    try:
+        body = sys.stdin.buffer.read() if str(spec) == "-" else spec.read_bytes()
+    except OSError as error:
+        sys.exit(f"{spec}: {error.strerror}")
+    with service(options) as client:
+        record = client.put_map(name, body, wait=False)
+        if wait and record.job is not None:
+            follow(client, record.job)
+            record = client.get_map(name)
+    sys.stdout.write(json.dumps(record.document, ensure_ascii=False) + "\n")
+
+
+def run_wait(job: str, **options: Any) -> None:
+    """Wait for the job."""
+    with service(options) as client:
+        client.get_job(job)
+        follow(client, job)
 
 
 def add_service(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""What `bochner transform` and `bochner hash` share: files, the map, and the words at the end."""
+"""`bochner transform` and `bochner hash`: files of rows into files of features or codes, computed here."""
 
 import argparse
 import sys
@@ -6,14 +6,36 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from app.commands.asking import add_service, service
+from app.commands.options import AddParser
 
 if TYPE_CHECKING:
     from bochner.bulk.runs import Runner
 
 _THIS_MACHINE = "local"
+_ENCODINGS = ("zero_bit", "b_bit", "packed", "one_hot", "pairs", "fingerprint")
 
 
-def add_files(parser: argparse.ArgumentParser) -> None:
+def add(add_parser: AddParser) -> None:
+    """Add the commands."""
+    parser = add_parser("transform", help="turn files of rows into files of features, by a map of a running service")
+    _add_files(parser)
+    parser.add_argument("--dtype", metavar="DTYPE", help="float16, float32 or float64. [the map's own]")
+    parser.set_defaults(run=run_transform)
+    parser = add_parser("hash", help="turn files of rows into files of codes, by a map of a running service")
+    _add_files(parser)
+    parser.add_argument(
+        "--encoding", choices=_ENCODINGS, help="As of `/codes`. [zero_bit of kernel gmm, packed of Fourier maps]"
+    )
+    parser.add_argument("--bits", type=int, help="Bits of a code, where the encoding has some.")
+    parser.add_argument("--bits-of", choices=("index", "mixed_index", "pair"), help="What they are taken from.")
+    parser.add_argument("--rows-per-band", type=int, help="Signed codes of a fingerprint, of Fourier maps. [16]")
+    parser.add_argument(
+        "--on-zero", choices=("refuse", "mark"), default="refuse", help="Mark rows that are all zero by codes of -1."
+    )
+    parser.set_defaults(run=run_hash)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
     """Take input and output, and what is read and written there."""
     parser.add_argument("source", metavar="IN", help="File or folder: a path, or an address that fsspec knows.")
     parser.add_argument("out", metavar="OUT", help="Folder; or, where IN is a file, a file.")
@@ -38,7 +60,18 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     add_service(parser)
 
 
-def run(
+def run_transform(dtype: str | None, **options: Any) -> None:
+    """Compute features, as `/transform` does."""
+    _run(called={"features": dtype}, encoding=None, dtype=dtype, **options)
+
+
+def run_hash(**options: Any) -> None:
+    """Compute codes, as `/codes` does."""
+    codes = {name: options.pop(name) for name in ("encoding", "bits", "bits_of", "rows_per_band", "on_zero")}
+    _run(called={"codes": codes}, encoding=codes, dtype=None, **options)
+
+
+def _run(
     source: str,
     out: str,
     name: str,

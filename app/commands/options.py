@@ -4,7 +4,7 @@ import argparse
 import logging
 import logging.config
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,27 +49,16 @@ def files_of(options: dict[str, Any]) -> Path:
 def reached(options: dict[str, Any]) -> Iterator[Client]:
     """A client of the store that the settings name, for the length of a with block; no service need run."""
     settings = checked_settings(options)
-    with _url(settings) as url, _connected(settings, url) as client:
-        yield client
-
-
-def _connected(settings: Settings, url: str) -> Client:
-    return connect(url, settings.store_timeout, settings.min_free_bytes, settings.store_replicas)
-
-
-@contextmanager
-def _url(settings: Settings) -> Iterator[str]:
-    if settings.redis_url is not None:
-        yield settings.redis_url
-        return
-    embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
-    try:
-        running = embedded.reachable_url()
-    except StoreNotStarted:
-        with embedded:  # no service runs
-            yield embedded.url
-    else:
-        yield running
+    with ExitStack() as stack:
+        url = settings.redis_url
+        if url is None:
+            embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
+            try:
+                url = embedded.reachable_url()
+            except StoreNotStarted:  # no service runs
+                url = stack.enter_context(embedded).url
+        timeout, replicas = settings.store_timeout, settings.store_replicas
+        yield stack.enter_context(connect(url, timeout, settings.min_free_bytes, replicas))
 
 
 def checked_settings(options: dict[str, Any]) -> Settings:
