@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 
 from app.core.answers import RowBlocks, in_parts
-from app.core.arrays import Array, row_blocks
+from app.core.arrays import Array, octets, row_blocks
 from app.core.errors import InvalidInput
 from app.core.json_text import check_names
 from app.formats.base import Body, Encoded
@@ -200,7 +200,8 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     if not binary:
         return Encoded(text), None
     json = b"".join(text)
-    pieces: Iterator[bytes | memoryview] = chain([json], chain.from_iterable(_bytes(tensor) for tensor in binary))
+    blocks = (octets(block) for tensor in binary for block in in_parts(tensor))
+    pieces: Iterator[bytes | memoryview] = chain([json], blocks)
     return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary)), len(json)
 
 
@@ -219,9 +220,3 @@ def _described(one: tuple[Output, Tensor], before: bytes) -> Iterator[bytes]:
             yield before + orjson.dumps(np.ascontiguousarray(flat[part]), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
             before = b","
     yield b"]}"
-
-
-def _bytes(tensor: Tensor) -> Iterator[memoryview]:
-    for block in in_parts(tensor):
-        little = np.ascontiguousarray(block, block.dtype.newbyteorder("<"))
-        yield little.reshape(-1).view(np.uint8).data

@@ -2,10 +2,12 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
+from pydantic import BaseModel
 
 from app.core.arrays import Array, PostedRows
 from app.core.datasets import Reference
@@ -30,6 +32,7 @@ from app.pictures import PNG, SVG
 Parse = Callable[[type[Any], Buffer], Any]
 """Reads JSON as a model of pydantic, or raises a refusal that names the member."""
 
+Options = TypeVar("Options", bound=BaseModel)
 _SAMPLE = ("vectors", "dataset", "rows", "seed")
 ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
     Takes.nothing: (),
@@ -80,9 +83,8 @@ BATCHES: dict[str, Callable[[Body, int, CheckCount], Batch]] = {
 
 def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedRows | Reference]:
     """Read the options and the vectors of a search; `parse` reads the former."""
-    own = SearchOptions.model_fields
-    document = members(body, [], ["vectors", "dataset", "rows", "seed", *own], of_rows=["vectors"])
-    options: SearchOptions = parse(SearchOptions, written({key: document[key] for key in document if key in own}, body))
+    document = members(body, [], [*_SAMPLE, *SearchOptions.model_fields], of_rows=["vectors"])
+    options = _options(SearchOptions, document, body, parse)
     if "seed" in document and "dataset" not in document:
         raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
     return options, vectors_or_dataset(document, width)
@@ -116,39 +118,37 @@ def diagnostic(body: Body, wanted: type[Diagnostic], width: int, parse: Parse) -
     own = wanted.model_fields
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
     document = members(body, [], [*in_rows, *own])
-    options: Diagnostic = parse(wanted, written({key: document[key] for key in document if key in own}, body))
+    options = _options(wanted, document, body, parse)
     return options, _rows(document, options, width)
 
 
 def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Posted]:
     """Read the body of a request for recommendations; `parse` reads its options."""
-    own = RecommendationOptions.model_fields
-    document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], of_rows=["vectors"])
-    given = {name: document[name] for name in document if name in own}
-    if isinstance(given.get("samplers"), list):
-        given["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in given["samplers"]]
-    options: RecommendationOptions = parse(RecommendationOptions, written(given, body))
+    optional = [*ROW_MEMBERS_TO_RECOMMEND_FOR, *RecommendationOptions.model_fields]
+    document = members(body, ["kernel"], optional, of_rows=["vectors"])
+    if isinstance(samplers := document.get("samplers"), list):
+        document["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in samplers]
+    options = _options(RecommendationOptions, document, body, parse)
     if options.budget is None and options.target_error is None:
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
-    width = dimension(document["input_dim"]) if "input_dim" in document else None
-    return options, {"vectors": vectors_or_dataset(document, width)}
+    return options, {"vectors": vectors_or_dataset(document, dimension(document))}
 
 
 def advice(body: Body, parse: Parse) -> AdviceOptions:
     """Read the body of a request for advice, which brings no rows; `parse` reads it."""
     document = members(body, ["map", "dataset"], [*AdviceOptions.model_fields], of_rows=[])
-    options: AdviceOptions = parse(AdviceOptions, written(document, body))
-    return options
+    return _options(AdviceOptions, document, body, parse)
 
 
-def written(options: dict[str, Any], body: Body) -> bytes:
-    """Options of a body as JSON again; refused where there is too much in them, or nested too deeply for JSON."""
+def _options(wanted: type[Options], document: dict[str, Any], body: Body, parse: Parse) -> Options:
+    """The options in a document; refused where there is too much in them, or nested too deeply for JSON."""
     try:
-        text = orjson.dumps(options)
+        text = orjson.dumps({name: document[name] for name in document if name in wanted.model_fields})
     except orjson.JSONEncodeError as error:
         raise InvalidInput(f"the options of this request cannot be read: {error}") from error
     check_options(text, body.check_options)
-    return text
+    options: Options = parse(wanted, text)
+    return options
 
 
 def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> dict[str, Callable[[], bytes]]:
@@ -157,21 +157,16 @@ def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> 
     JSON has a member `warnings` beside those of the finding, if there are any.
     """
     told = {"warnings": [*warnings]} if warnings else {}
-    known = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}
-    drawing = finding.drawing
-    return known if drawing is None else known | {SVG: lambda: _svg(drawing), PNG: lambda: _png(drawing)}
+    known: dict[str, Callable[[], bytes]] = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}
+    if finding.drawing is not None:
+        known |= {kind: partial(_drawn, finding.drawing, kind) for kind in (SVG, PNG)}
+    return known
 
 
-def _svg(drawing: Drawing) -> bytes:
-    from app.pictures.figures import svg
+def _drawn(drawing: Drawing, media_type: str) -> bytes:
+    from app.pictures import figures
 
-    return svg(drawing)
-
-
-def _png(drawing: Drawing) -> bytes:
-    from app.pictures.figures import png
-
-    return png(drawing)
+    return figures.svg(drawing) if media_type == SVG else figures.png(drawing)
 
 
 def _rows(document: dict[str, Any], options: Diagnostic, width: int) -> Posted:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from math import ceil, inf, log10
 from threading import Lock
+from typing import Any
 
 import numpy as np
 from matplotlib import rcParams
@@ -35,17 +36,13 @@ rcParams.update(
         "svg.hashsalt": "bochner",  # the same picture has the same bytes
         "font.family": "sans-serif",
         "font.size": 10,
-        "text.color": INK,
-        "axes.labelcolor": INK,
-        "axes.edgecolor": INK,
         "axes.titlesize": 10,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "figure.titlesize": 11,
-        "xtick.color": INK,
-        "ytick.color": INK,
         "legend.frameon": False,
         "legend.fontsize": 8,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     }
 )
 # The library draws in one thread only, so pictures are drawn one after the other.
@@ -105,7 +102,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
         if scale != "linear":
             set_scale("log", base=10 if scale == "log" else 2)
     for mark in panel.marks:
-        draw_mark(mark, axes, INK)
+        _draw_mark(mark, axes)
     if panel.y_range is not None:
         axes.set_ylim(panel.y_range)
     _number(panel.x_scale, axes.xaxis)
@@ -153,8 +150,7 @@ _LINES = {"joined": "-", "line": "-", "dashed": "--", "markers": ""}
 _SHADES, _FAINTEST = 6, 0.18
 
 
-def draw_mark(mark: Mark, axes: Axes, ink: str) -> None:
-    """Draw one mark; `ink` is the colour of text."""
+def _draw_mark(mark: Mark, axes: Axes) -> None:
     match mark:
         case Histogram():
             colour, alpha = _colour(mark.colour), 0.75 if mark.filled else 1.0
@@ -162,45 +158,19 @@ def draw_mark(mark: Mark, axes: Axes, ink: str) -> None:
         case Density():
             _draw_density(mark, axes)
         case Star():
-            axes.plot(
-                [mark.x],
-                [mark.y],
-                "*",
-                markersize=15,
-                markerfacecolor="none",
-                color=ink,
-                label=mark.label,
-                zorder=5,
-                clip_on=False,
-            )
+            look: dict[str, Any] = {"markersize": 15, "markerfacecolor": "none", "color": INK}
+            axes.plot([mark.x], [mark.y], "*", **look, label=mark.label, zorder=5, clip_on=False)
         case Beyond():
             colour, at = _colour(mark.colour), 1.0 if mark.above else 0.0
             there = axes.get_xaxis_transform()
             axes.plot([mark.x], [at], "^" if mark.above else "v", color=colour, transform=there, clip_on=False)
             offset = (8, -6 if mark.above else 2)
-            axes.annotate(
-                mark.says,
-                (mark.x, at),
-                xycoords=there,
-                textcoords="offset points",
-                xytext=offset,
-                fontsize=7,
-                parse_math=False,
-            )
+            axes.annotate(mark.says, (mark.x, at), offset, there, "offset points", fontsize=7, parse_math=False)
         case Curve():
-            axes.errorbar(
-                mark.x,
-                mark.y,
-                mark.deviations,
-                label=mark.label,
-                color=_colour(mark.colour),
-                linestyle=_LINES[mark.style],
-                marker=_marker(mark),
-                markersize=4 if mark.style in _WITH_MARKERS else 12,
-                linewidth=1.3,
-                elinewidth=0.9,
-                capsize=2,
-            )
+            size = 4 if mark.style in _WITH_MARKERS else 12
+            style: dict[str, Any] = {"linestyle": _LINES[mark.style], "marker": _marker(mark), "markersize": size}
+            style |= {"color": _colour(mark.colour), "linewidth": 1.3, "elinewidth": 0.9, "capsize": 2}
+            axes.errorbar(mark.x, mark.y, mark.deviations, label=mark.label, **style)
 
 
 def _marker(curve: Curve) -> str:

@@ -262,7 +262,9 @@ def _joined(parts: list[Array], field: Field, width: int | None) -> Array:
 def _side_by_side(found: list[list[Column]], fields: Sequence[Field]) -> Array:
     """The rows that columns of numbers make together; each is given by its parts, one of each batch."""
     parts = [[column.numbers() for column in one] for one in found]
-    dtype = _common(parts, fields)
+    # Without batches the columns have the dtypes of their fields.
+    every = {part.dtype for one in parts for part in one} or {one.dtype for one in fields if one.dtype is not None}
+    dtype = np.result_type(*every)
     n = sum(len(part) for part in parts[0])
     rows = np.empty((n, len(parts)), dtype)
     begun = 0
@@ -274,14 +276,6 @@ def _side_by_side(found: list[list[Column]], fields: Sequence[Field]) -> Array:
                 rows[begun + block.start : begun + block.stop, place] = part[block]
         begun += len(batch[0])
     return rows
-
-
-def _common(parts: Sequence[Sequence[Array]], fields: Sequence[Field]) -> np.dtype[Any]:
-    """The narrowest dtype with room for all columns; a column without parts has that of its field."""
-    every = {part.dtype for one in parts for part in one} or {
-        field.dtype for field in fields if field.dtype is not None
-    }
-    return np.result_type(*every)
 
 
 def _ids(field: Field, parts: Sequence[Column]) -> Ids:

@@ -20,15 +20,10 @@ from app.formats.json.body import pointer_to
 NULL, INT, FLOAT, UTF8, LIST, STRUCT = 1, 2, 3, 5, 12, 13
 FIXED_LIST, LARGE_UTF8, LARGE_LIST, UTF8_VIEW = 16, 20, 21, 24
 TEXTS = (UTF8, LARGE_UTF8, UTF8_VIEW)
-_NAMES = dict(
-    enumerate(
-        (
-            *("none", "null", "int", "float", "binary", "utf8", "bool", "decimal", "date", "time", "timestamp"),
-            *("interval", "list", "struct", "union", "fixed_size_binary", "fixed_size_list", "map", "duration"),
-            *("large_binary", "large_utf8", "large_list", "run_end_encoded", "binary_view", "utf8_view", "list_view"),
-            "large_list_view",
-        )
-    )
+_NAMES = (
+    *("none", "null", "int", "float", "binary", "utf8", "bool", "decimal", "date", "time", "timestamp", "interval"),
+    *("list", "struct", "union", "fixed_size_binary", "fixed_size_list", "map", "duration", "large_binary"),
+    *("large_utf8", "large_list", "run_end_encoded", "binary_view", "utf8_view", "list_view", "large_list_view"),
 )
 _FLOATS = ("<f2", "<f4", "<f8")
 
@@ -75,7 +70,7 @@ class Field(NamedTuple):
 def field_of(table: Table, holds: bool = True) -> Field:
     """Read a `Field`, and that of what its lists hold, if they may hold something."""
     name, code = table.string(0), table.number(2, "B")
-    called = _NAMES.get(code, f"type {code}")
+    called = _NAMES[code] if code < len(_NAMES) else f"type {code}"
     if table.table(4) is not None:
         raise InvalidInput(f"column {name[:80]!r} is a dictionary of {called}; plain values are wanted: cast it first")
     described = table.table(3)

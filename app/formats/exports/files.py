@@ -2,7 +2,8 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from itertools import chain
 from typing import Any, ClassVar
 
 import numpy as np
@@ -69,10 +70,4 @@ class Safetensors(MapFile):
         header = json.dumps(entries, separators=(",", ":")).encode()
         header += b" " * (-len(header) % 8)
         header = len(header).to_bytes(8, "little") + header
-        return Encoded(_pieces(header, arrays), len(header) + end)
-
-
-def _pieces(header: bytes, arrays: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
-    yield header
-    for array in arrays.values():
-        yield from numbers(array)
+        return Encoded(chain([header], *map(numbers, arrays.values())), len(header) + end)

@@ -36,8 +36,7 @@ class Json(Format):
     def matrix(self, body: Body) -> PostedRows:
         """Read an object of `vectors`, and `input_dim`, the length of rows, which only sparse rows need."""
         posted = members(body, ["vectors"], ["input_dim"])
-        width = dimension(posted["input_dim"]) if "input_dim" in posted else None
-        return rows_in(posted["vectors"], width, "/vectors")
+        return rows_in(posted["vectors"], dimension(posted), "/vectors")
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write one object with the arrays as members, in their own dtypes, and `warnings` if there are any.

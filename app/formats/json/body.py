@@ -10,7 +10,7 @@ from app.core.errors import InvalidInput, TooLarge
 from app.core.json_text import check_lists, check_names
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
-from app.formats.json.lists import PART_BYTES, LongList, LongText, Part, called, document, loads
+from app.formats.json.lists import PART_BYTES, Part, called, document, loads
 from app.formats.json.rows import MEMBERS, encoded_rows, rows
 
 _REFERENCE = ("dataset", "rows", "seed")
@@ -72,7 +72,7 @@ def _long_parts(found: dict[str, Any], names: Collection[str]) -> list[tuple[dic
     while held:
         holder, name = held.pop()
         value = holder[name]
-        if isinstance(value, LongList | LongText):
+        if isinstance(value, Part):
             lists.append((holder, name, value))
         elif isinstance(value, dict):
             held += [(value, inner) for inner in value]
@@ -103,9 +103,9 @@ def rows_in(value: Any, width: int | None, pointer: str) -> PostedRows:
     return encoded_rows(value, pointer) if in_base64 else rows(value, width, pointer)
 
 
-def dimension(value: Any) -> int:
-    """The member `input_dim` of a body."""
-    return _whole(value, 1, MAX_DIM, "/input_dim")
+def dimension(document: Mapping[str, Any]) -> int | None:
+    """The member `input_dim` of a body; None where it did not come."""
+    return _whole(document["input_dim"], 1, MAX_DIM, "/input_dim") if "input_dim" in document else None
 
 
 def pointer_to(name: str) -> str:

@@ -19,22 +19,30 @@ _BACKSLASH = b"\\"[0]
 Text = bytes | bytearray | memoryview
 
 
-class LongList:
-    """A list of a JSON text. Whoever walks through it holds the items of one part at a time."""
+class Part:
+    """A long list or string of a JSON text."""
 
     def __init__(self, text: memoryview, span: Span) -> None:
         self._text, self.span = text, span
+
+    @property
+    def nbytes(self) -> int:
+        """Length of its text, brackets or quotation marks included."""
+        return self.span.bounds[-1] + 1 - self.span.bounds[0]
+
+    def whole(self) -> Any:
+        """It as a list or a string like any other."""
+        return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
+
+
+class LongList(Part):
+    """A list of a JSON text. Whoever walks through it holds the items of one part at a time."""
 
     def __len__(self) -> int:
         return self.span.n_items
 
     def __iter__(self) -> Iterator[Any]:
         return chain.from_iterable(self.parts())
-
-    @property
-    def nbytes(self) -> int:
-        """Length of its text."""
-        return self.span.bounds[-1] + 1 - self.span.bounds[0]
 
     def parts(self) -> Iterator[list[Any]]:
         """Its items, some at a time, none of which is an empty list unless it is the only one.
@@ -50,34 +58,18 @@ class LongList:
                 raise InvalidInput("the body is not JSON: an item of a list is missing")
             yield items
 
-    def whole(self) -> Any:
-        """It as a list like any other."""
-        return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
 
-
-class LongText:
+class LongText(Part):
     """A long string of a JSON text."""
-
-    def __init__(self, text: memoryview, span: Span) -> None:
-        self._text, self.span = text, span
-
-    @property
-    def nbytes(self) -> int:
-        """Length of its text, quotation marks included."""
-        return self.span.bounds[-1] + 1 - self.span.bounds[0]
 
     def characters(self) -> memoryview:
         """The string in UTF-8, without a copy unless it has something escaped; InvalidInput if it is not JSON."""
         inner = self._text[self.span.bounds[0] + 1 : self.span.bounds[-1]]
-        return memoryview(self.whole().encode()) if _has_escapes(inner) else inner
-
-    def whole(self) -> Any:
-        """It as a string like any other."""
-        return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
+        has_escapes = (np.frombuffer(inner, np.uint8) == _BACKSLASH).any()
+        return memoryview(self.whole().encode()) if has_escapes else inner
 
 
 JsonList = list[Any] | LongList
-Part = LongList | LongText
 
 
 def called(value: Any) -> str:
@@ -146,11 +138,6 @@ def _filled(value: Any, lists: Sequence[Part]) -> Any:
             elif isinstance(member, list):
                 members[name] = lists[member[0]]
     return value
-
-
-def _has_escapes(text: memoryview) -> bool:
-    """Whether a string of JSON is more than what its characters say."""
-    return bool((np.frombuffer(text, np.uint8) == _BACKSLASH).any())
 
 
 def _check_item(nbytes: int) -> None:
