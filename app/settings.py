@@ -3,14 +3,16 @@
 import os
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import AliasChoices, Field, model_validator
+from pydantic import AliasChoices, Field, NonNegativeInt, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.processors import available
 
 MiB = 1 << 20
+Count = Annotated[int, Field(ge=1)]
+"""A whole number from 1 on."""
 # As a browser sends it: without a path, not even a slash.
 _ORIGIN = r"https?://[^/?#@, ]+"
 # A variable of the client library of Prometheus, which reads it as well.
@@ -51,7 +53,7 @@ class Settings(BaseSettings):
         description="Origins of pages that may use the service from a browser (CORS), between commas, such as "
         "`https://lab.example.org`; `*` stands for any. None by default.",
     )
-    max_keys: int = Field(1000, ge=1, description="Most keys.")
+    max_keys: Count = Field(1000, description="Most keys.")
     tls_certificate: Path | None = Field(
         None, description="File with the certificate, and those between it and its root, to serve HTTPS with."
     )
@@ -61,7 +63,7 @@ class Settings(BaseSettings):
         description="IP addresses and networks of proxies, between commas, whose `X-Forwarded-For` and "
         "`X-Forwarded-Proto` are believed: the log then names their clients.",
     )
-    workers: int = Field(1, ge=1, description="Server processes that share the port and the store.")
+    workers: Count = Field(1, description="Server processes that share the port and the store.")
     data_dir: Path = Field(
         Path("~/.bochner"), description="Home of the embedded store: its append-only file, socket, lock and log."
     )
@@ -72,9 +74,8 @@ class Settings(BaseSettings):
         "(`redis+cluster://host:port,host:port`) or sentinels (`redis+sentinel://host:port,host:port/service/0`), over "
         "TLS with `rediss`. Without it the service runs a private server.",
     )
-    store_replicas: int = Field(
+    store_replicas: NonNegativeInt = Field(
         0,
-        ge=0,
         description="Replicas of the store that must have a change before it is acknowledged, so that one of them can "
         "take the place of a lost server; 503 if they do not confirm it within half of `store_timeout`. For a store "
         "that `redis_url` names.",
@@ -83,72 +84,61 @@ class Settings(BaseSettings):
         None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
     )
     store_timeout: float = Field(5.0, gt=0, description="Seconds one call to the store may take.")
-    min_free_bytes: int = Field(
+    min_free_bytes: NonNegativeInt = Field(
         128 * MiB,
-        ge=0,
         description="Bytes to keep free on the disk of the private store, beside the room to write its file anew; "
         "what would take them is refused with 507.",
     )
     allow_volatile_store: bool = Field(
         False, description="Accept an external store that may lose or evict acknowledged maps."
     )
-    cache_bytes: int = Field(
-        1024 * MiB,
-        ge=0,
-        description="Memory each process may spend on maps, datasets and the codes of indexes kept ready.",
+    cache_bytes: NonNegativeInt = Field(
+        1024 * MiB, description="Memory each process may spend on maps, datasets and the codes of indexes kept ready."
     )
-    max_body_bytes: int = Field(64 * MiB, ge=1, description="Largest request body.")
+    max_body_bytes: Count = Field(64 * MiB, description="Largest request body.")
     # A spec that is checked field by field takes up to fourteen times its length; vectors are never checked so.
-    max_spec_bytes: int = Field(
+    max_spec_bytes: Count = Field(
         4 * MiB,
-        ge=1,
         description="Largest spec of a map, and the most that any other request says beside its rows. What stands in a "
         "list counts as seven bytes at least, its comma among them.",
     )
-    max_result_bytes: int = Field(
+    max_result_bytes: Count = Field(
         256 * MiB,
-        ge=1,
         description="Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features, "
         "codes and frozen arrays may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.",
     )
-    max_map_bytes: int = Field(1024 * MiB, ge=1, description="Largest sum of one map's frozen arrays.")
-    max_build_bytes: int = Field(
+    max_map_bytes: Count = Field(1024 * MiB, description="Largest sum of one map's frozen arrays.")
+    max_build_bytes: Count = Field(
         512 * MiB,
-        ge=1,
         description="Memory that the building of a map may take in its request; what takes more is left to a job.",
     )
-    max_dataset_bytes: int = Field(256 * MiB, ge=1, description="Largest sum of one dataset's arrays.")
-    max_store_bytes: int = Field(
+    max_dataset_bytes: Count = Field(256 * MiB, description="Largest sum of one dataset's arrays.")
+    max_store_bytes: Count = Field(
         4096 * MiB,
-        ge=1,
         description="Maps, datasets and indexes together, with what jobs are given, keep and make; "
         "beyond it, 507. The store holds them in memory.",
     )
-    max_store_names: int = Field(
-        100_000, ge=1, description="Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."
+    max_store_names: Count = Field(
+        100_000, description="Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."
     )
-    max_requests: int = Field(64, ge=1, description="Requests in work or waiting per process; beyond it, 503.")
-    max_bodies_bytes: int = Field(
-        1024 * MiB, ge=1, description="Memory per process for the bodies of all requests in work; beyond it, 503."
+    max_requests: Count = Field(64, description="Requests in work or waiting per process; beyond it, 503.")
+    max_bodies_bytes: Count = Field(
+        1024 * MiB, description="Memory per process for the bodies of all requests in work; beyond it, 503."
     )
-    max_answers_bytes: int = Field(
+    max_answers_bytes: Count = Field(
         1024 * MiB,
-        ge=1,
         description="Memory per process for all long answers while they are sent. What takes more ends those whose "
         "clients read less than 256 KiB a second; if there are none, 503.",
     )
-    max_builds: int = Field(
+    max_builds: Count = Field(
         32,
-        ge=1,
         description="Maps being built or waiting to be, per process, which take no place of a request; beyond it, 503.",
     )
-    max_operations: int = Field(
-        200_000_000_000, ge=1, description="Most arithmetic one request may ask for, in multiplications."
+    max_operations: Count = Field(
+        200_000_000_000, description="Most arithmetic one request may ask for, in multiplications."
     )
-    max_index_batch: int = Field(
-        10_000,
-        ge=1,
-        description="Vectors that one request may put into an index; the store does nothing else meanwhile.",
+    max_index_batch: Count = Field(
+        10_000, description="Vectors that one request may put into an index; the store does nothing else meanwhile."
     )
     max_request_seconds: float = Field(
         1.5,
@@ -159,12 +149,11 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(
         30.0, ge=0, description="The longest time that a client may ask for instead, with the header `Prefer: wait=`."
     )
-    max_listeners: int = Field(
-        256, ge=1, description="Clients that may watch jobs, or wait for one, per process; beyond it, 503."
+    max_listeners: Count = Field(
+        256, description="Clients that may watch jobs, or wait for one, per process; beyond it, 503."
     )
-    max_connections: int = Field(
+    max_connections: Count = Field(
         1000,
-        ge=1,
         description="Connections per process, and never more than the files it may open, less 128. One more ends that "
         "which has waited longest for its client, or is answered 503 if all are at work.",
     )
@@ -177,36 +166,33 @@ class Settings(BaseSettings):
     head_timeout: float = Field(
         10.0, gt=0, description="Seconds the head of a request may take to come, then 408; and a handshake of HTTPS."
     )
-    idle_timeout: int = Field(75, ge=1, description="Seconds a connection may be without a request.")
+    idle_timeout: Count = Field(75, description="Seconds a connection may be without a request.")
     client_timeout: float = Field(
         30.0, gt=0, description="Seconds a client may pause while it sends a body (then 408) or reads an answer."
     )
     body_timeout: float = Field(600.0, gt=0, description="Seconds the body of a request may take to come; then 408.")
-    min_body_rate: int = Field(
+    min_body_rate: NonNegativeInt = Field(
         5000,
-        ge=0,
         description="Bytes a second that must come of a body, from its beginning on; 408 for less after ten seconds, "
         "and after one where others are refused for want of a place.",
     )
-    shutdown_timeout: int = Field(
+    shutdown_timeout: Count = Field(
         25,
-        ge=1,
         description="Seconds that answers may take to their end after SIGTERM; then 503. Then workers and the private "
         "store are ended, which takes some seconds more.",
     )
-    threads: int = Field(
+    threads: Count = Field(
         default_factory=available,
-        ge=1,
         description="Large requests computed at once per process, small ones beside them, and threads of each; else "
         "the processors that the process may use.",
     )
-    job_workers: int = Field(1, ge=0, description="Processes beside the service that run jobs, one job each at a time.")
-    max_queued_jobs: int = Field(100, ge=1, description="Jobs that may wait; beyond it, 429.")
+    job_workers: NonNegativeInt = Field(
+        1, description="Processes beside the service that run jobs, one job each at a time."
+    )
+    max_queued_jobs: Count = Field(100, description="Jobs that may wait; beyond it, 429.")
     max_job_seconds: float = Field(14400.0, gt=0, description="Seconds a job may run before it is ended as failed.")
-    max_job_bytes: int = Field(
-        4096 * MiB,
-        ge=1,
-        description="Memory a job may take before it is ended as failed; what is known to take more, 413.",
+    max_job_bytes: Count = Field(
+        4096 * MiB, description="Memory a job may take before it is ended as failed; what is known to take more, 413."
     )
     job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
     log_format: str = Field(
