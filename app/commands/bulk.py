@@ -88,26 +88,18 @@ def _run(
 ) -> None:
     """Do the work with the map as it is now, and say how many rows there are; end with status 1 if some are missing."""
     _check_installed("bulk", "pyarrow", "fsspec")
-    if ray is not None:
-        _check_installed("ray", "ray")
+    runner = _runner(ray)
     from bochner import bulk
 
     with service(options) as client:
         frozen = client.export_map(name, "npz")
     computing = bulk.Computing(frozen, encoding, dtype)
     names = None if columns is None else columns.split(",")
+    of_vectors = bulk.Columns(computing.input_dim, None if names is None else tuple(names), ids, header)
     note = {"map": computing.digest, "results": called, "columns": names, "id": ids, "header": header}
     try:
-        report = bulk.run(
-            source,
-            out,
-            computing,
-            bulk.Columns(computing.input_dim, None if names is None else tuple(names), ids, header),
-            note,
-            file_format=file_format,
-            rows_per_file=rows_per_file,
-            runner=_runner(ray),
-        )
+        sizes: dict[str, Any] = {"file_format": file_format, "rows_per_file": rows_per_file}
+        report = bulk.run(source, out, computing, of_vectors, note, **sizes, runner=runner)
     except KeyboardInterrupt:
         sys.exit("Stopped. The same command goes on from here.")
     except bulk.Unwritable as error:
@@ -122,6 +114,7 @@ def _run(
 def _runner(ray: str | None) -> "Runner | None":
     if ray is None:
         return None
+    _check_installed("ray", "ray")
     from bochner.bulk.on_ray import on_ray
 
     return on_ray(None if ray == _THIS_MACHINE else ray)

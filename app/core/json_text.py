@@ -115,11 +115,7 @@ def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> 
 
 @compiled
 def _find(
-    text: NDArray[np.uint8],
-    part_bytes: int,
-    string_bytes: int,
-    lists: NDArray[np.int64],
-    bounds: NDArray[np.int64],
+    text: NDArray[np.uint8], part_bytes: int, string_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]
 ) -> int:
     """Write of each list the number of its first bound, of its items, brackets and commas, and all bounds of all.
 

@@ -10,15 +10,17 @@ from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of
 from app.core.arrays import Array, octets
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow_ipc import columns
+from app.formats.arrow_ipc.flatbuffers import Number
 from app.formats.arrow_ipc.stream import (
     END,
+    FIXED_LIST,
+    LARGE_UTF8,
+    STRUCT,
     Written,
     batch_message,
-    list_field,
+    field,
     number_field,
     schema_message,
-    struct_field,
-    text_field,
 )
 from app.formats.base import Body, Decoded, Encoded, Format
 from app.formats.npy import Npy
@@ -100,24 +102,24 @@ def _column(
     if isinstance(member, NumberIds):
         return _Column(number_field(columns.ID, member.numbers.dtype), member.taken)
     if isinstance(member, TextIds):
-        return _Column(text_field(columns.ID), member.taken)
+        return _Column(field(columns.ID, LARGE_UTF8, {}), member.taken)
     array = member.columns if isinstance(member, OneHot) else member
     wanted = dtype if array.dtype == own else array.dtype
-    field = _field(name, wanted, array.shape[1:])
+    described = _field(name, wanted, array.shape[1:])
     if isinstance(array, RowBlocks):
         made = array.narrowed(wanted).made()
-        return _Column(field, lambda _: next(made))
+        return _Column(described, lambda _: next(made))
     whole = narrowed(array, wanted)
-    return _Column(field, lambda block: whole[block])
+    return _Column(described, lambda block: whole[block])
 
 
 def _field(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Written:
     """The field of an array whose rows have this shape and dtype."""
     if dtype.kind == "c":
         part = np.dtype(f"f{dtype.itemsize // 2}")
-        return struct_field(name, [_field("real", part, shape), _field("imag", part, shape)])
+        return field(name, STRUCT, {}, [_field("real", part, shape), _field("imag", part, shape)])
     if shape:
-        return list_field(name, shape[0], _field("item", dtype, shape[1:]))
+        return field(name, FIXED_LIST, {0: Number("i", shape[0])}, [_field("item", dtype, shape[1:])])
     return number_field(name, dtype)
 
 

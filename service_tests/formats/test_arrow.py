@@ -15,12 +15,13 @@ from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number
 from app.formats.arrow_ipc.stream import (
     END,
+    FIXED_LIST,
+    LARGE_UTF8,
     Written,
     batch_message,
-    list_field,
+    field,
     number_field,
     schema_message,
-    text_field,
 )
 from app.formats.base import Body
 from service_tests.cases import each
@@ -90,10 +91,10 @@ def test_what_is_null_is_missing() -> None:
 @each(
     ("fields", "complaint"),
     [
-        ([text_field("name")], "column 'name' is large_utf8; one column of lists"),
+        ([field("name", LARGE_UTF8, {})], "column 'name' is large_utf8; one column of lists"),
         ([number_field("id", FLOATS), number_field("x", FLOATS)], "column 'id' is float32; whole numbers or strings"),
-        ([text_field("id"), text_field("id"), number_field("x", FLOATS)], "2 columns are called 'id'"),
-        ([list_field("v", 3, number_field("item", FLOATS)), number_field("x", FLOATS)], "and not the only one"),
+        ([field("id", LARGE_UTF8, {}), field("id", LARGE_UTF8, {}), number_field("x", FLOATS)], "2 columns are called 'id'"),
+        ([field("v", FIXED_LIST, {0: Number("i", 3)}, [number_field("item", FLOATS)]), number_field("x", FLOATS)], "and not the only one"),
         ([{**number_field("v", FLOATS), 4: {}}], "column 'v' is a dictionary of float; plain values are wanted"),
         ([{0: "id", 2: Number("B", 1)}, number_field("x", FLOATS)], "column 'id' is null; whole numbers or strings"),
         ([{0: "v", 2: Number("B", 200)}], "column 'v' is type 200;"),
@@ -114,9 +115,9 @@ def test_other_columns_are_refused_by_name(fields: list[Written], complaint: str
         (lambda: batch_message(0, [], []), "a schema first"),
         (lambda: written([number_field("a", FLOATS)], 2, [2], b"", b"1234"), "a buffer has 4 bytes; 2 numbers"),
         (lambda: written([number_field("a", FLOATS)], 2, [2, 2], b"", b"12345678"), "2 lengths and 2 buffers"),
-        (lambda: written([list_field("a", -3, number_field("item", FLOATS))], 2, [2, 2], b"", b"", bytes(8)), "lists of -3"),
-        (lambda: written([list_field("a", 0, number_field("item", FLOATS))], 1 << 62, [1 << 62, 0], b"", b"", b""), "lists of 0"),
-        (lambda: written([text_field("id"), number_field("a", FLOATS)], 2, [2, 2], b"", pack("<3q", 0, 5, 3), b"abcde", b"", bytes(8)), "do not increase"),
+        (lambda: written([field("a", FIXED_LIST, {0: Number("i", -3)}, [number_field("item", FLOATS)])], 2, [2, 2], b"", b"", bytes(8)), "lists of -3"),
+        (lambda: written([field("a", FIXED_LIST, {0: Number("i", 0)}, [number_field("item", FLOATS)])], 1 << 62, [1 << 62, 0], b"", b"", b""), "lists of 0"),
+        (lambda: written([field("id", LARGE_UTF8, {}), number_field("a", FLOATS)], 2, [2, 2], b"", pack("<3q", 0, 5, 3), b"abcde", b"", bytes(8)), "do not increase"),
     ],
 )  # fmt: skip
 def test_what_a_stream_does_not_hold_is_refused(content: Callable[[], bytes], complaint: str) -> None:

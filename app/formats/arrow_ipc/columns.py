@@ -226,13 +226,11 @@ def _check(fields: Sequence[Field], of_rows: Sequence[Field], beside: Sequence[s
     for field in fields:
         if field.name not in beside:
             _check_numbers(field, alone=len(of_rows) == 1)
-        elif not _are_ids(field) if field.name == ID else field.code not in (*TEXTS, NULL):
+            continue
+        are_whole = field.dtype is not None and field.dtype.kind in "iu"
+        if field.code not in TEXTS and not (are_whole if field.name == ID else field.code == NULL):
             wanted = "whole numbers or strings" if field.name == ID else "strings"
             raise InvalidInput(f"{field.quoted} is {field.called}; {wanted} are wanted", field.pointer)
-
-
-def _are_ids(field: Field) -> bool:
-    return field.code in TEXTS or (field.dtype is not None and field.dtype.kind in "iu")
 
 
 def _check_numbers(field: Field, alone: bool) -> None:

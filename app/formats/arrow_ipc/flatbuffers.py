@@ -8,7 +8,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-DAMAGED = (struct.error, IndexError, OverflowError)
+DAMAGED = (struct.error, IndexError, OverflowError, ValueError)
 """What reading a damaged message raises."""
 # What is read of a string: many tables may lead to the same one.
 _MOST_OF_STRING = 128

@@ -5,11 +5,11 @@ of tables and fields are those of `Schema.fbs` and `Message.fbs` of the Arrow fo
 """
 
 from collections.abc import Iterator, Sequence
+from math import prod
 from struct import unpack_from
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
@@ -85,14 +85,9 @@ def field_of(table: Table, holds: bool = True) -> Field:
         size = described.number(0, "i")
     item = None
     if holds and code in (FIXED_LIST, LIST, LARGE_LIST):
-        item = field_of(_only(table.tables(5)), holds=False)
+        (held,) = table.tables(5)
+        item = field_of(held, holds=False)
     return Field(name, code, dtype.name if dtype is not None else called, dtype, size, item)
-
-
-def _only(tables: list[Table]) -> Table:
-    if len(tables) != 1:
-        raise IndexError(f"a list of {len(tables)} things")
-    return tables[0]
 
 
 Written = dict[int, Value]
@@ -102,26 +97,12 @@ Written = dict[int, Value]
 def number_field(name: str, dtype: np.dtype[Any]) -> Written:
     """A column of numbers."""
     if dtype.kind == "f":
-        return _field(name, FLOAT, {0: Number("h", dtype.itemsize.bit_length() - 2)})
-    return _field(name, INT, {0: Number("i", 8 * dtype.itemsize), 1: Number("B", dtype.kind == "i")})
+        return field(name, FLOAT, {0: Number("h", dtype.itemsize.bit_length() - 2)})
+    return field(name, INT, {0: Number("i", 8 * dtype.itemsize), 1: Number("B", dtype.kind == "i")})
 
 
-def list_field(name: str, size: int, item: Written) -> Written:
-    """A column of lists of one length."""
-    return _field(name, FIXED_LIST, {0: Number("i", size)}, [item])
-
-
-def struct_field(name: str, members: Sequence[Written]) -> Written:
-    """A column of structs."""
-    return _field(name, STRUCT, {}, members)
-
-
-def text_field(name: str) -> Written:
-    """A column of strings."""
-    return _field(name, LARGE_UTF8, {})
-
-
-def _field(name: str, code: int, described: Written, children: Sequence[Written] = ()) -> Written:
+def field(name: str, code: int, described: Written, children: Sequence[Written] = ()) -> Written:
+    """A column of a type that is described by a table; `children` are the fields that it holds."""
     # Nulls are allowed, as readers expect of a column, though there are none.
     return {0: name, 1: Number("B", 1), 2: Number("B", code), 3: described, 5: children}
 
@@ -141,9 +122,9 @@ class Batch(NamedTuple):
 
     n: int
     """How many rows it has."""
-    lengths: list[tuple[int, int]]
+    lengths: list[list[int]]
     """Length and nulls of each column and of what it holds, in the order of the schema, the holder first."""
-    buffers: list[tuple[int, int]]
+    buffers: list[list[int]]
     """Where in the body each of its buffers begins, and its bytes, in the same order."""
     variadic: list[int]
     """Further buffers of each column of a type that has any number of them."""
@@ -231,7 +212,7 @@ def _batch(header: Table, body: memoryview) -> Batch:
     if compression is not None:
         codec = _CODECS.get(compression.number(0, "b"), "something")
         raise InvalidInput(f"the record batches are compressed with {codec}; uncompressed buffers are wanted")
-    nodes, buffers = _pairs(header, 1), _pairs(header, 2)
+    nodes, buffers = _numbers(header, 1, (-1, 2)), _numbers(header, 2, (-1, 2))
     for start, nbytes in buffers:
         if not (0 <= start <= len(body) and 0 <= nbytes <= len(body) - start):
             raise InvalidInput(f"a buffer of {nbytes} bytes at {start} is not within the {len(body)} of its batch")
@@ -241,24 +222,17 @@ def _batch(header: Table, body: memoryview) -> Batch:
     n = header.number(0, "q")
     if n < 0:
         raise InvalidInput(f"a record batch has {n} rows")
-    variadic = _numbers(header.message, *header.vector(4))
+    variadic = _numbers(header, 4)
     if variadic and min(variadic) < 0:
         raise InvalidInput(f"a record batch has {min(variadic)} buffers of views")
     return Batch(n, nodes, buffers, variadic, body)
 
 
-def _pairs(header: Table, field: int) -> list[tuple[int, int]]:
+def _numbers(header: Table, field: int, shape: tuple[int, ...] = (-1,)) -> list[Any]:
+    """The int64 of a vector, or of a vector of structs of some of them."""
     start, n = header.vector(field)
-    numbers = _numbers(header.message, start, 2 * n)
-    return [*zip(numbers[::2], numbers[1::2], strict=True)]
-
-
-def _numbers(message: memoryview, start: int, n: int) -> list[int]:
-    """So many int64 of a message."""
-    if 8 * n > len(message) - start:
-        raise IndexError(f"{n} numbers in a message of {len(message)} bytes")
-    numbers: NDArray[np.int64] = np.frombuffer(message, "<i8", n, start) if n else np.empty(0, np.int64)
-    return [int(one) for one in numbers.tolist()]
+    found: list[Any] = np.frombuffer(header.message, "<i8", n * abs(prod(shape)), start).reshape(shape).tolist()
+    return found
 
 
 def schema_message(fields: Sequence[Value]) -> bytes:

@@ -7,11 +7,11 @@ matrices as products of small ones.
 """
 
 from collections.abc import Mapping
-from functools import reduce
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from scipy.linalg import hadamard
 
 from app.core.answers import RowBlocks
 from app.core.arrays import Array, row_blocks
@@ -182,7 +182,7 @@ def rotated(
     if size > input_dim:
         found = graph.node("Pad", found, graph.constant(np.array([0, 0, 0, size - input_dim])))
     found = graph.node("Reshape", found, graph.constant(np.array([-1, 1, size])))
-    factors = {side: graph.cast(graph.constant(_matrix(side)), inside) for side in _sides(size)}
+    factors = {side: graph.cast(graph.constant(hadamard(side, np.int8)), inside) for side in _sides(size)}
     for turn in reversed(range(ROUNDS)):
         of_turn = 1 - 2 * np.unpackbits(signs[:, turn], axis=1).astype(np.int8)
         found = graph.node("Mul", found, graph.cast(graph.constant(of_turn), inside))
@@ -218,10 +218,3 @@ def _sides(size: int) -> list[int]:
     bits = size.bit_length() - 1
     parts = -(-bits // _MOST_BITS)
     return [1 << (bits // parts + (number < bits % parts)) for number in range(parts)]
-
-
-def _matrix(side: int) -> Array:
-    """The Hadamard matrix of ±1, in Sylvester's order."""
-    two = np.array([[1, 1], [1, -1]], np.int8)
-    found: Array = reduce(np.kron, [two] * (side.bit_length() - 1))
-    return found

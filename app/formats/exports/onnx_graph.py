@@ -49,16 +49,12 @@ class Message:
     def message(self, field: int, *values: "Message") -> Self:
         """Add messages, to which nothing is added any more."""
         for value in values:
-            self._add(_start(field, value.nbytes))
-            self._parts.append(value)
-            self.nbytes += value.nbytes
+            self._add(_start(field, value.nbytes), value)
         return self
 
     def numbers(self, field: int, array: Array | RowBlocks) -> Self:
         """Add the numbers of an array, as bytes in C order, little-endian."""
-        self._add(_start(field, array.nbytes))
-        self._parts.append(array)
-        self.nbytes += array.nbytes
+        self._add(_start(field, array.nbytes), array)
         return self
 
     def pieces(self) -> Iterator[bytes | memoryview]:
@@ -71,9 +67,9 @@ class Message:
             else:
                 yield from numbers(part)
 
-    def _add(self, encoded: bytes) -> None:
-        self._parts.append(encoded)
-        self.nbytes += len(encoded)
+    def _add(self, *parts: "bytes | Message | Array | RowBlocks") -> None:
+        self._parts += parts
+        self.nbytes += sum(len(part) if isinstance(part, bytes) else part.nbytes for part in parts)
 
 
 class Graph:

@@ -65,10 +65,7 @@ def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
     if array.dtype.kind != "c":
         return array
     if isinstance(array, RowBlocks):  # which makes every block twice, as all real parts come first
-        return {
-            "real": array.changed(lambda _, block: block.real),
-            "imag": array.changed(lambda _, block: block.imag),
-        }
+        return {"real": array.changed(lambda _, block: block.real), "imag": array.changed(lambda _, block: block.imag)}
     return {"real": array.real, "imag": array.imag}
 
 

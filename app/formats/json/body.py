@@ -17,10 +17,7 @@ _REFERENCE = ("dataset", "rows", "seed")
 
 
 def members(
-    body: Body,
-    wanted: Sequence[str],
-    optional: Sequence[str] = (),
-    of_rows: Collection[str] = ("vectors", "x", "y"),
+    body: Body, wanted: Sequence[str], optional: Sequence[str] = (), of_rows: Collection[str] = ("vectors", "x", "y")
 ) -> dict[str, Any]:
     """The members of a JSON object, which must have those that are wanted and no others but the optional.
 
