@@ -80,19 +80,11 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     # The innermost first: what is added later sees a request earlier, and its answer later.
     app.add_middleware(Content, readers=context.admission.readers)
-    app.add_middleware(
-        GZipMiddleware,
-        minimum_size=1024,
-        compresslevel=1,  # answers are made faster than a higher level compresses them
-        exclude_content_types=UNCOMPRESSED,
-    )
+    # Answers are made faster than a higher level compresses them.
+    app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=1, exclude_content_types=UNCOMPRESSED)
     app.add_middleware(Authorization, access=context.access)
-    app.add_middleware(
-        Delivery,
-        client_timeout=settings.client_timeout,
-        shutdown=context.shutdown,
-        senders=context.admission.senders,
-    )
+    senders = context.admission.senders
+    app.add_middleware(Delivery, client_timeout=settings.client_timeout, shutdown=context.shutdown, senders=senders)
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
     app.add_middleware(Observation, meters=context.meters, spans=context.spans)

@@ -3,7 +3,6 @@
 The one makes a map of a file with its spec, the other follows a job to its end.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Iterator
@@ -11,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from app.commands.options import AddParser
-from app.settings import ClientSettings, Settings
+from app.commands.options import AddParser, add_settings
+from app.settings import ClientSettings
 
 if TYPE_CHECKING:  # the client takes long to load, and most commands need none
     from bochner_client import Client, JobEvent
@@ -27,11 +26,11 @@ def add(add_parser: AddParser) -> None:
     parser.add_argument("name", help="Name of the map.")
     parser.add_argument("--spec", required=True, type=Path, help="File with its spec as JSON; - for the input.")
     parser.add_argument("--wait", action="store_true", help="Wait until it is ready, showing the progress.")
-    add_service(parser)
+    add_settings(parser, of=ClientSettings)
     parser.set_defaults(run=run_create)
     parser = add_parser("wait", help="wait for a job of a running service, showing its progress")
     parser.add_argument("job", help="Id or link of the job.")
-    add_service(parser)
+    add_settings(parser, of=ClientSettings)
     parser.set_defaults(run=run_wait)
 
 
@@ -54,13 +53,6 @@ def run_wait(job: str, **options: Any) -> None:
     with service(options) as client:
         client.get_job(job)
         follow(client, job)
-
-
-def add_service(parser: argparse.ArgumentParser) -> None:
-    """Take the address of a running service, and a key."""
-    for name, field in ClientSettings.model_fields.items():
-        option, variable = "--" + name.replace("_", "-"), Settings.variable(name)
-        parser.add_argument(option, default=argparse.SUPPRESS, help=f"{field.description} [{variable}]")
 
 
 @contextmanager

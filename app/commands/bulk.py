@@ -5,8 +5,9 @@ import sys
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from app.commands.asking import add_service, service
-from app.commands.options import AddParser
+from app.commands.asking import service
+from app.commands.options import AddParser, add_settings
+from app.settings import ClientSettings
 
 if TYPE_CHECKING:
     from bochner.bulk.runs import Runner
@@ -57,7 +58,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="ADDRESS",
         help="Have the cluster of Ray at this address do the work, or one of this machine; written last.",
     )
-    add_service(parser)
+    add_settings(parser, of=ClientSettings)
 
 
 def run_transform(dtype: str | None, **options: Any) -> None:

@@ -17,13 +17,12 @@ _SETTINGS = (*STORE_SETTINGS, "max_keys")
 def add(add_parser: AddParser) -> None:
     """Add the command, and its own: create, list and revoke."""
     parser = add_parser("keys", help="create, list or revoke API keys")
-    commands = parser.add_subparsers(required=True)
+    commands, fields = parser.add_subparsers(required=True), AskedKey.model_fields
     making = commands.add_parser("create", help="create a key, and print it: it is not shown again")
     making.add_argument("name", help="What it is for.")
-    making.add_argument("--role", required=True, type=Role, choices=list(Role), help=_described("role"))
-    making.add_argument("--rate", type=float, help=_described("rate"))
-    making.add_argument("--burst", type=int, help=_described("burst"))
-    making.add_argument("--quota", type=int, help=_described("quota"))
+    making.add_argument("--role", required=True, type=Role, choices=list(Role), help=fields["role"].description)
+    for limit, kind in (("rate", float), ("burst", int), ("quota", int)):
+        making.add_argument(f"--{limit}", type=kind, help=fields[limit].description)
     making.set_defaults(run=make)
     listing = commands.add_parser("list", help="print what is known of each key, one a line as JSON, oldest first")
     listing.set_defaults(run=show)
@@ -32,10 +31,6 @@ def add(add_parser: AddParser) -> None:
     revoking.set_defaults(run=revoke)
     for one in (making, listing, revoking):
         add_settings(one, _SETTINGS)
-
-
-def _described(field: str) -> str | None:
-    return AskedKey.model_fields[field].description
 
 
 def make(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None, **options: Any) -> None:

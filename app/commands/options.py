@@ -8,6 +8,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic_settings import BaseSettings
+
 from app.logs import configuration
 from app.settings import Settings
 from app.store.binary import StoreNotStarted
@@ -29,12 +31,13 @@ STORE_SETTINGS = (
 """What a command needs to reach a store."""
 
 
-def add_settings(parser: argparse.ArgumentParser, names: Iterable[str] = Settings.model_fields) -> None:
-    """Take settings as options. One that is not given is left to the environment, and to its default."""
-    for name in names:
-        field = Settings.model_fields[name]
-        option = "--" + name.replace("_", "-")
-        parser.add_argument(option, default=argparse.SUPPRESS, help=f"{field.description} [{Settings.variable(name)}]")
+def add_settings(
+    parser: argparse.ArgumentParser, names: Iterable[str] | None = None, of: type[BaseSettings] = Settings
+) -> None:
+    """Take settings as options, all if none is named. One that is not given is left to environment and default."""
+    for name in of.model_fields if names is None else names:
+        option, described = "--" + name.replace("_", "-"), of.model_fields[name].description
+        parser.add_argument(option, default=argparse.SUPPRESS, help=f"{described} [{Settings.variable(name)}]")
 
 
 def files_of(options: dict[str, Any]) -> Path:

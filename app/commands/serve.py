@@ -41,7 +41,8 @@ def run(**options: Any) -> None:
     _check_tls(settings)
     begun(settings.traces).close()  # ValueError if it cannot be
     _check_address(settings)
-    _tell_who_is_let_in(settings)
+    if not settings.keys_required and not settings.listens_locally:
+        logger.warning("whoever reaches %s:%d may do everything: keys are switched off", settings.host, settings.port)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _end_once)
     embedded = None
@@ -117,8 +118,3 @@ def _check_address(settings: Settings) -> None:
     except OSError as error:
         said = f"the service cannot listen at host {settings.host}, port {settings.port}: {error.strerror}"
         raise ValueError(f"{said}; set BOCHNER_HOST or BOCHNER_PORT to others, or end what listens there") from error
-
-
-def _tell_who_is_let_in(settings: Settings) -> None:
-    if not settings.keys_required and not settings.listens_locally:
-        logger.warning("whoever reaches %s:%d may do everything: keys are switched off", settings.host, settings.port)

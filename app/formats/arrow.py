@@ -1,6 +1,7 @@
 """The Arrow IPC stream: rows are a column of lists or columns of numbers, answers come in record batches."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from math import prod
 from typing import Any, NamedTuple
 
@@ -86,13 +87,9 @@ def _messages(found: Sequence[_Column], blocks: Sequence[slice]) -> Iterator[Pie
         buffers: list[Piece] = []
         for column in found:
             _add(column.rows(block), lengths, buffers)
-        sizes = [len(buffer) for buffer in buffers]
-        yield batch_message(block.stop - block.start, lengths, sizes)
-        for buffer in buffers:
-            if len(buffer):
-                yield buffer
-            if len(buffer) % 8:
-                yield bytes(-len(buffer) % 8)
+        yield batch_message(block.stop - block.start, lengths, [*map(len, buffers)])
+        padded = ((buffer, bytes(-len(buffer) % 8)) for buffer in buffers)
+        yield from filter(len, chain.from_iterable(padded))
     yield END
 
 

@@ -59,13 +59,15 @@ def checked(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Code
     return read.astype(np.uint8, copy=False) if by.encoding is Encoding.packed else read
 
 
-def unclear(by: Encoder, hashing: FeatureMap) -> InvalidOption:
-    """The refusal of rows that may be vectors, and may be codes."""
-    return InvalidOption(
-        f"rows of {hashing.spec.input_dim} numbers came, which vectors of this map and its codes of encoding "
-        f"{by.encoding.value} both have; say of=vectors or of=codes",
-        "of",
-    )
+def refuse_unclear(by: Encoder, hashing: FeatureMap) -> None:
+    """Raise InvalidOption for rows as long as a vector, if codes of this encoding are as long."""
+    input_dim = hashing.spec.input_dim
+    if by.row(hashing.n_frequencies, input_dim)[0] == (input_dim,):
+        raise InvalidOption(
+            f"rows of {input_dim} numbers came, which vectors of this map and its codes of encoding "
+            f"{by.encoding.value} both have; say of=vectors or of=codes",
+            "of",
+        )
 
 
 _INT64 = np.dtype(np.int64)
@@ -180,9 +182,8 @@ def _are_listed_codes(row: Any, by: Encoder, hashing: FeatureMap) -> bool:
         return not isinstance(row, dict)
     if by.encoding is Encoding.pairs:
         return is_list(next(iter(row)))
-    if by.row(hashing.n_frequencies, input_dim)[0] != (input_dim,):
-        return False
-    raise unclear(by, hashing)
+    refuse_unclear(by, hashing)
+    return False
 
 
 def npz_pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
@@ -202,9 +203,9 @@ def _are_codes(x: Array, by: Encoder | None, hashing: FeatureMap) -> bool:
     input_dim = hashing.spec.input_dim
     if x.ndim == 3 or x.shape[1] != input_dim:
         return by is not None or usual(hashing, x.ndim - 1, None if x.ndim == 3 else x.shape[1]) is not None
-    if by is None or by.row(hashing.n_frequencies, input_dim)[0] != (input_dim,):
-        return False
-    raise unclear(by, hashing)
+    if by is not None:
+        refuse_unclear(by, hashing)
+    return False
 
 
 def _array_of_codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:

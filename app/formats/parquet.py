@@ -1,6 +1,7 @@
 """Parquet files, which are read in a process of their own."""
 
 import subprocess
+from contextlib import suppress
 from threading import Timer
 
 from app import own_process
@@ -59,11 +60,9 @@ def _exchanged(reader: "subprocess.Popen[bytes]", body: Body) -> tuple[bytearray
     stdin, stdout, stderr = reader.stdin, reader.stdout, reader.stderr
     if stdin is None or stdout is None or stderr is None:
         raise TypeError("the process has no pipes")
-    try:
+    with suppress(BrokenPipeError):  # what it has to say tells why
         stdin.write(body.content)
         stdin.close()
-    except BrokenPipeError:
-        pass  # what it has to say tells why
     stream = bytearray()
     while piece := stdout.read(_BYTES_AT_A_TIME):
         stream += piece

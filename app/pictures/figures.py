@@ -2,8 +2,9 @@
 
 import io
 import re
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby, pairwise
 from math import ceil, inf, log10
 from threading import Lock
 from typing import Any
@@ -15,7 +16,7 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.patches import PathPatch
 from matplotlib.path import Path
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from app.core.drawing import Beyond, Curve, Density, Drawing, Histogram, Mark, Panel, Scale, Star
 
@@ -51,27 +52,20 @@ _ONE_AT_A_TIME = Lock()
 
 def svg(drawing: Drawing) -> bytes:
     """The drawing as an SVG document; always the same bytes for the same drawing."""
-
-    def write(figure: Figure) -> bytes:
-        buffer = io.StringIO()
+    buffer = io.StringIO()
+    with _drawn(drawing) as figure:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-        document = buffer.getvalue().replace(INK, "currentColor")
-        document = _PATH.sub(_short, document)
-        inside = document.index(">", document.index("<svg")) + 1
-        return (document[:inside] + _STYLE + document[inside:]).encode()
-
-    return _drawn(drawing, write)
+    document = _PATH.sub(_short, buffer.getvalue().replace(INK, "currentColor"))
+    inside = document.index(">", document.index("<svg")) + 1
+    return (document[:inside] + _STYLE + document[inside:]).encode()
 
 
 def png(drawing: Drawing) -> bytes:
     """The drawing as a PNG image on white; always the same bytes for the same drawing."""
-
-    def write(figure: Figure) -> bytes:
-        buffer = io.BytesIO()
+    buffer = io.BytesIO()
+    with _drawn(drawing) as figure:
         figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
-        return buffer.getvalue()
-
-    return _drawn(drawing, write)
+    return buffer.getvalue()
 
 
 def _short(path: re.Match[str]) -> str:
@@ -79,7 +73,9 @@ def _short(path: re.Match[str]) -> str:
     return _CELL.sub(r"M\1 \2H\3V\4H\1z", _NUMBER.sub(lambda one: f"{float(one[0]):.1f}", path[0]))
 
 
-def _drawn(drawing: Drawing, write: Callable[[Figure], bytes]) -> bytes:
+@contextmanager
+def _drawn(drawing: Drawing) -> Iterator[Figure]:
+    """The figure, for the length of a with block."""
     n_rows, n_columns = len(drawing.rows), max(map(len, drawing.rows))
     beside = any(panel.legend_beside for panels in drawing.rows for panel in panels)
     width = _PANEL_WIDTH * n_columns + _MARGIN + _LEGEND_WIDTH * beside
@@ -94,7 +90,7 @@ def _drawn(drawing: Drawing, write: Callable[[Figure], bytes]) -> bytes:
                 axes.remove()
         if drawing.title is not None:
             figure.suptitle(drawing.title, parse_math=False)
-        return write(figure)
+        yield figure
 
 
 def _draw(panel: Panel, axes: Axes) -> None:
@@ -127,14 +123,10 @@ def _number(scale: Scale, axis: Axis) -> None:
     axis.set_minor_locator(NullLocator())
     if scale == "log2":
         axis.set_major_locator(LogLocator(base=2))
-        axis.set_major_formatter(FuncFormatter(_plain))
+        axis.set_major_formatter(StrMethodFormatter("{x:.6g}"))
     elif decades < _FEW_DECADES:
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades > 1 else range(1, 10)))
-        axis.set_major_formatter(FuncFormatter(_plain))
-
-
-def _plain(number: float, _: object) -> str:
-    return f"{number:.6g}"
+        axis.set_major_formatter(StrMethodFormatter("{x:.6g}"))
 
 
 # Mid-tones that stand out from white and from black alike (contrast of 3 and more), told apart by the colour-blind.
@@ -201,14 +193,11 @@ def _draw_density(mark: Density, axes: Axes) -> None:
 def _stretches(mark: Density, low: float, high: float) -> Iterator[tuple[float, float, float, float]]:
     """Stretches of neighbouring cells with counts from low up to high: left, right, bottom and top."""
     for row, (bottom, top) in zip(mark.counts, pairwise(mark.y_edges), strict=True):
-        start: int | None = None
-        for i, count in enumerate([*row, 0]):
-            inside = low <= count < high
-            if inside and start is None:
-                start = i
-            elif not inside and start is not None:
-                yield mark.x_edges[start], mark.x_edges[i], bottom, top
-                start = None
+        end = 0
+        for is_inside, cells in groupby(row, lambda count: low <= count < high):
+            start, end = end, end + len([*cells])
+            if is_inside:
+                yield mark.x_edges[start], mark.x_edges[end], bottom, top
 
 
 def _colour(number: int | None) -> str:

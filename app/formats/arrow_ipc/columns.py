@@ -283,14 +283,9 @@ def _ids(field: Field, parts: Sequence[Column]) -> Ids:
         texts = [one for one in every if isinstance(one, TextIds)]
         begun = np.cumsum([0, *(one.text.size for one in texts)])
         ends = [one.ends + start for one, start in zip(texts, begun, strict=False)]
-        ids = TextIds(
-            _concatenated(ends, np.dtype(np.int64)), _concatenated([one.text for one in texts], np.dtype(np.uint8))
-        )
+        whole = [one.text for one in texts]
+        ids = TextIds(np.concatenate([np.empty(0, np.int64), *ends]), np.concatenate([np.empty(0, np.uint8), *whole]))
         check_text(ids, field.name)
         return ids
     numbers = [one.numbers for one in every if isinstance(one, NumberIds)]
-    return NumberIds(_concatenated(numbers, np.dtype(np.int64)))
-
-
-def _concatenated(parts: Sequence[Array], dtype: np.dtype[Any]) -> Array:
-    return np.concatenate(parts) if parts else np.empty(0, dtype)
+    return NumberIds(np.concatenate(numbers) if numbers else np.empty(0, np.int64))

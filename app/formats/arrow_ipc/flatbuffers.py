@@ -129,21 +129,16 @@ def _led_to(out: bytearray, value: Value) -> int:
     """Write what a field leads to, and give its place."""
     if isinstance(value, dict):
         return _table(out, value)
-    if isinstance(value, str):
-        _align(out, 4)
-        at = len(out)
-        out += struct.pack("<I", len(encoded := value.encode())) + encoded + b"\0"
-        return at
-    if isinstance(value, Structs):
-        _align(out, 8, ahead=4)
-        at = len(out)
-        out += struct.pack("<I", value.n) + value.content
-        return at
-    _align(out, 4)
+    _align(out, 8 if isinstance(value, Structs) else 4, ahead=4)
     at = len(out)
-    out += struct.pack(f"<I{4 * len(value)}x", len(value))
-    for i, one in enumerate(value, 1):
-        struct.pack_into("<I", out, at + 4 * i, _table(out, one) - at - 4 * i)
+    if isinstance(value, str):
+        out += struct.pack("<I", len(encoded := value.encode())) + encoded + b"\0"
+    elif isinstance(value, Structs):
+        out += struct.pack("<I", value.n) + value.content
+    else:
+        out += struct.pack(f"<I{4 * len(value)}x", len(value))
+        for i, one in enumerate(value, 1):
+            struct.pack_into("<I", out, at + 4 * i, _table(out, one) - at - 4 * i)
     return at
 
 
