@@ -26,12 +26,7 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="BOCHNER_",
-        frozen=True,
-        extra="forbid",
-        populate_by_name=True,
-        env_ignore_empty=True,
-        allow_inf_nan=False,
+        env_prefix="BOCHNER_", frozen=True, populate_by_name=True, env_ignore_empty=True, allow_inf_nan=False
     )
 
     host: str = Field("127.0.0.1", description="Address to listen on.")

@@ -11,8 +11,6 @@ from app.settings import Settings
 from app.store.account import Account
 from app.store.keys import KeyStore, Role, TooManyKeys
 
-_SETTINGS = (*STORE_SETTINGS, "max_keys")
-
 
 def add(add_parser: AddParser) -> None:
     """Add the command, and its own: create, list and revoke."""
@@ -30,7 +28,7 @@ def add(add_parser: AddParser) -> None:
     revoking.add_argument("ids", nargs="+", metavar="id", help="Id of a key.")
     revoking.set_defaults(run=revoke)
     for one in (making, listing, revoking):
-        add_settings(one, _SETTINGS)
+        add_settings(one, (*STORE_SETTINGS, "max_keys"))
 
 
 def make(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None, **options: Any) -> None:

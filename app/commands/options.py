@@ -1,7 +1,6 @@
 """What several commands share: options that are settings, and the store that they name."""
 
 import argparse
-import logging
 import logging.config
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,8 +18,6 @@ from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreOutdated, StoreUnavailable
 from app.store.servers import check_versions
-
-logger = logging.getLogger(__name__)
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
@@ -75,8 +72,7 @@ def checked_settings(options: dict[str, Any]) -> Settings:
         with connect(settings.redis_url, settings.store_timeout) as client:
             try:
                 check_versions(client)
-            except StoreOutdated:
-                raise
-            except StoreUnavailable:
-                logger.debug("the store does not answer yet")
+            except StoreUnavailable as error:
+                if isinstance(error, StoreOutdated):
+                    raise
     return settings

@@ -56,8 +56,7 @@ def run_restore(file: Path, **options: Any) -> None:
 def run_check(**options: Any) -> None:
     """Say of each file what it holds; end with status 1 if one is damaged. Nothing is changed."""
     found = data_files.check(files_of(options))
-    for one in found:
-        sys.stdout.write(f"{one}\n")
+    sys.stdout.writelines(f"{one}\n" for one in found)
     if any(one.fault for one in found):
         sys.exit(1)
     sys.stdout.write("Everything is whole.\n")

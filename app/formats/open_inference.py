@@ -13,6 +13,7 @@ from app.core.arrays import Array, octets, row_blocks
 from app.core.errors import InvalidInput
 from app.core.json_text import check_names
 from app.formats.base import Body, Encoded
+from app.formats.json import joined
 from app.formats.json.body import pointer_to
 from app.formats.json.lists import called, document, is_list
 from app.formats.json.rows import dense, numbers
@@ -193,7 +194,7 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     Where some outputs are binary and others not, these are held as text.
     """
     head = {"model_name": model} | ({} if request_id is None else {"id": request_id})
-    described = (_described(one, b"," if i else b"") for i, one in enumerate(outputs))
+    described = (_described(*one, b"," if i else b"") for i, one in enumerate(outputs))
     before = orjson.dumps(head)[:-1] + b',"outputs":['
     text: Iterator[bytes] = chain([before], chain.from_iterable(described), [b"]}"])
     binary = [tensor for output, tensor in outputs if output.is_binary]
@@ -205,18 +206,13 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary)), len(json)
 
 
-def _described(one: tuple[Output, Tensor], before: bytes) -> Iterator[bytes]:
+def _described(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]:
     """What the JSON says of an output, its numbers among it if they are not binary."""
-    output, tensor = one
     said: dict[str, Any] = {"name": output.name, "datatype": datatype(tensor.dtype), "shape": [*tensor.shape]}
     if output.is_binary:
         yield before + orjson.dumps(said | {"parameters": {"binary_data_size": tensor.nbytes}})
         return
-    yield before + orjson.dumps(said)[:-1] + b',"data":['
-    before = b""
-    for block in in_parts(tensor):
-        flat = block.reshape(-1)
-        for part in row_blocks(flat.size, _NUMBERS_PER_PIECE):
-            yield before + orjson.dumps(np.ascontiguousarray(flat[part]), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
-            before = b","
-    yield b"]}"
+    yield before + orjson.dumps(said)[:-1] + b',"data":'
+    flats = (block.reshape(-1) for block in in_parts(tensor))
+    yield from joined(flat[part] for flat in flats for part in row_blocks(flat.size, _NUMBERS_PER_PIECE))
+    yield b"}"

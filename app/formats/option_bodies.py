@@ -23,7 +23,7 @@ from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.columns import ID, TAG, columns_of
 from app.formats.base import Body, Buffer, Posted
 from app.formats.json import Json
-from app.formats.json.body import dimension, members, rows_or_reference, vectors_or_dataset
+from app.formats.json.body import dimension, members, refuse_sample, rows_or_reference, vectors_or_dataset
 from app.formats.json.lists import called, is_list
 from app.formats.npz import Npz
 from app.formats.npz import members as arrays_of
@@ -48,8 +48,7 @@ def read_json(body: Body, width: int, check_count: CheckCount) -> Batch:
     """Read an object of `vectors`, `ids` and `tags`."""
     posted = members(body, ["vectors"], ["ids", "tags"], of_rows=["vectors", "ids", "tags"])
     ids, tags = (_listed(posted, member, check_count) for member in ("ids", "tags"))
-    vectors = posted["vectors"]
-    if is_list(vectors):
+    if is_list(vectors := posted["vectors"]):
         check_count(len(vectors))
     return Batch(rows_or_reference(vectors, width, "/vectors"), ids, tags)
 
@@ -85,8 +84,6 @@ def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedR
     """Read the options and the vectors of a search; `parse` reads the former."""
     document = members(body, [], [*_SAMPLE, *SearchOptions.model_fields], of_rows=["vectors"])
     options = _options(SearchOptions, document, body, parse)
-    if "seed" in document and "dataset" not in document:
-        raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
     return options, vectors_or_dataset(document, width)
 
 
@@ -119,19 +116,19 @@ def diagnostic(body: Body, wanted: type[Diagnostic], width: int, parse: Parse) -
     in_rows = [member for member in ROW_MEMBERS[wanted.takes] if member not in own]
     document = members(body, [], [*in_rows, *own])
     options = _options(wanted, document, body, parse)
-    return options, _rows(document, options, width)
+    return options, _rows(document, wanted, width)
 
 
 def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Posted]:
     """Read the body of a request for recommendations; `parse` reads its options."""
-    optional = [*ROW_MEMBERS_TO_RECOMMEND_FOR, *RecommendationOptions.model_fields]
-    document = members(body, ["kernel"], optional, of_rows=["vectors"])
+    own = RecommendationOptions.model_fields
+    document = members(body, ["kernel"], [*ROW_MEMBERS_TO_RECOMMEND_FOR, *own], of_rows=["vectors"])
     if isinstance(samplers := document.get("samplers"), list):
         document["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in samplers]
     options = _options(RecommendationOptions, document, body, parse)
     if options.budget is None and options.target_error is None:
         raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
-    return options, {"vectors": vectors_or_dataset(document, dimension(document))}
+    return options, {"vectors": vectors_or_dataset(document, dimension(document), own)}
 
 
 def advice(body: Body, parse: Parse) -> AdviceOptions:
@@ -169,17 +166,14 @@ def _drawn(drawing: Drawing, media_type: str) -> bytes:
     return figures.svg(drawing) if media_type == SVG else figures.png(drawing)
 
 
-def _rows(document: dict[str, Any], options: Diagnostic, width: int) -> Posted:
-    match options.takes:
+def _rows(document: dict[str, Any], wanted: type[Diagnostic], width: int) -> Posted:
+    match wanted.takes:
         case Takes.nothing:
             return {}
         case Takes.optional_pairs:
             return {k: rows_or_reference(document[k], width, f"/{k}") for k in ("x", "y") if k in document}
         case Takes.optional_rows if "vectors" not in document and "dataset" not in document:
-            posted: Posted = {}
+            refuse_sample(document, wanted.model_fields)
+            return {}
         case _:
-            posted = {"vectors": vectors_or_dataset(document, width)}
-    for member in ("rows", "seed"):
-        if member in document and "dataset" not in document and member not in type(options).model_fields:
-            raise InvalidInput(f"{member} is of a sample of a dataset; none came", f"/{member}")
-    return posted
+            return {"vectors": vectors_or_dataset(document, width, wanted.model_fields)}

@@ -70,9 +70,6 @@ def refuse_unclear(by: Encoder, hashing: FeatureMap) -> None:
         )
 
 
-_INT64 = np.dtype(np.int64)
-
-
 def json_pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKind | None) -> Pairs:
     """Read x and y, see `ReadPairs`."""
     posted = members(body, ["x", "y"])
@@ -135,7 +132,7 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     if set(value) != {"indptr", "indices", "shape"}:
         raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
     starts, indices, shape = (
-        _whole_numbers(value[k], (), _INT64, "lists of whole numbers", f"{pointer}/{k}")
+        _whole_numbers(value[k], (), np.dtype(np.int64), "lists of whole numbers", f"{pointer}/{k}")
         for k in ("indptr", "indices", "shape")
     )
     if not starts.size or starts[0] != 0 or starts[-1] != indices.size:

@@ -1,6 +1,6 @@
 """JSON: rows are lists of numbers, or objects of indices and values; answers are written straight from arrays."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,6 @@ import orjson
 
 from app.core.answers import Answer, OneHot, RowBlocks, in_parts
 from app.core.arrays import Array, PostedRows, row_blocks
-from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Encoded, Format, Posted
 from app.formats.json.body import dimension, members, rows_in, rows_or_reference, vectors_or_dataset
@@ -29,8 +28,6 @@ class Json(Format):
             posted = members(body, [wanted], optional)
             return {name: rows_or_reference(value, width, f"/{name}") for name, value in posted.items()}
         posted = members(body, [], ["vectors", "dataset", "rows", "seed"])
-        if "seed" in posted and "dataset" not in posted:
-            raise InvalidInput("seed is of the sample of a dataset, and no dataset came", "/seed")
         return {wanted: vectors_or_dataset(posted, width)}
 
     def matrix(self, body: Body) -> PostedRows:
@@ -83,17 +80,20 @@ def _object(members: Mapping[str, _Value]) -> Iterator[bytes]:
 
 def _encoded(array: _Member) -> Iterator[bytes]:
     """Write an array as a list, some rows at a time."""
-    before = b"["
     if isinstance(array, NumberIds | TextIds):
-        for block in row_blocks(len(array), _IDS_PER_PIECE):
-            yield before + orjson.dumps(array.taken(block).listed())[1:-1]
-            before = b","
-        yield b"]" if before == b"," else b"[]"
-        return
-    for made in in_parts(array):
-        n = len(made)
-        for block in row_blocks(n, _NUMBERS_PER_PIECE // max(1, made.size // max(1, n))):
-            text = orjson.dumps(np.ascontiguousarray(made[block]), option=orjson.OPT_SERIALIZE_NUMPY)
-            yield before + text[1:-1]
-            before = b","
+        return joined(array.taken(block).listed() for block in row_blocks(len(array), _IDS_PER_PIECE))
+    return joined(
+        made[block]
+        for made in in_parts(array)
+        for block in row_blocks(len(made), _NUMBERS_PER_PIECE * max(1, len(made)) // max(1, made.size))
+    )
+
+
+def joined(parts: Iterable[Array | list[Any]]) -> Iterator[bytes]:
+    """The pieces of one list of all items of some arrays and lists."""
+    before = b"["
+    for part in parts:
+        array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part
+        yield before + orjson.dumps(array, option=orjson.OPT_SERIALIZE_NUMPY)[1:-1]
+        before = b","
     yield b"]" if before == b"," else b"[]"

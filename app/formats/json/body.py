@@ -1,7 +1,7 @@
 """JSON bodies: objects, whose options are counted before they are parsed, and whose rows may be named in a dataset."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import Any
 
 from app.core.arrays import MAX_DIM, PostedRows
@@ -76,16 +76,27 @@ def _long_parts(found: dict[str, Any], names: Collection[str]) -> list[tuple[dic
     return lists
 
 
-def vectors_or_dataset(document: Mapping[str, Any], width: int | None = None) -> PostedRows | Reference:
-    """The rows of a body that has `vectors`, or `dataset` with optional `rows` and `seed`; `width` as in `rows`."""
+def vectors_or_dataset(
+    document: Mapping[str, Any], width: int | None = None, options: Container[str] = ()
+) -> PostedRows | Reference:
+    """The rows of a body that has `vectors`, or `dataset` with optional `rows` and `seed`; `width` as in `rows`.
+
+    Names of `options` mean something else where no dataset came.
+    """
     if ("vectors" in document) == ("dataset" in document):
         came = "both came" if "vectors" in document else "neither came"
         raise InvalidInput(f"{came}; vectors or dataset is wanted", "/vectors")
     if "dataset" in document:
         return _reference({name: document[name] for name in _REFERENCE if name in document}, "")
-    if "rows" in document:
-        raise InvalidInput("rows is the size of a sample of a dataset, and vectors came", "/rows")
+    refuse_sample(document, options)
     return rows_or_reference(document["vectors"], width, "/vectors")
+
+
+def refuse_sample(document: Mapping[str, Any], options: Container[str]) -> None:
+    """Raise InvalidInput for `rows` or `seed` of a sample in a body without a dataset, unless they are options."""
+    for member in ("rows", "seed"):
+        if member in document and member not in options:
+            raise InvalidInput(f"{member} is of a sample of a dataset, and no dataset came", f"/{member}")
 
 
 def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
