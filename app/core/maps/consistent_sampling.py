@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from app.core.arrays import Array
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import HeldParameters, Parameters, filling_bytes, parameters, table_bytes
+from app.core.hashing.sampling import HeldParameters, Parameters, filling_bytes, parameters, table_bytes
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import Arrays, BaseSpec

@@ -15,7 +15,7 @@ import app
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
-from app.core.maps.optional_results import PAIRS
+from app.core.maps.base import PAIRS
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import (

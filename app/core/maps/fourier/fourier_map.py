@@ -8,8 +8,7 @@ from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blo
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
-from app.core.hashing.signed_encodings import SIGNED, signed_encoder
-from app.core.hashing.signed_estimates import agreeing
+from app.core.hashing.signed_codes import SIGNED, agreeing, signed_encoder
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.fourier.drawing import unequal
 from app.core.maps.fourier.features import Features

@@ -8,7 +8,7 @@ import numpy as np
 from app.core.arrays import Array
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.hashing.signed_encodings import SIGNED
+from app.core.hashing.signed_codes import SIGNED
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.dense import DenseProjection

@@ -4,9 +4,7 @@ from app.core.arrays import Array, Matrix, Rows, Whole
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import Codes, Encoder
-from app.core.hashing.sign_law import sign_law
-from app.core.hashing.signed_encodings import written
-from app.core.hashing.signed_estimates import estimated
+from app.core.hashing.signed_codes import estimated, sign_law, written
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.fourier.signs import Signs

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Floats, Matrix, Rows
 from app.core.compiled import compiled, multiply_add
 from app.core.hashing.encodings import Codes
-from app.core.hashing.sign_stream import Arcs, arcs
+from app.core.hashing.signed_codes import Arcs, arcs
 from app.core.maps.fourier.phases import Phases
 from app.core.maps.fourier.projection import Projection
 from app.core.maps.terms import BaseSpec
