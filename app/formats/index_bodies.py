@@ -9,8 +9,7 @@ import numpy as np
 from app.core.arrays import Array, PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.indexes.batch import Batch, CheckCount
-from app.core.indexes.options import SearchOptions
+from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.rows import ID, TAG, columns_of
 from app.formats.base import Body

@@ -31,7 +31,7 @@ from app.core.indexes import vector_ids
 from app.core.indexes.band_curves import first_bands
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.duplicates import duplicates
-from app.core.indexes.scanning import nearest
+from app.core.indexes.search import nearest
 from app.core.json_names import check_names
 from app.core.json_spans import spans
 from app.core.length_scales import as_they_are

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Whole
+from app.core.arrays import Array, Whole
 from app.core.compiled import compiled
-from app.core.indexes.scanning import unwritable
 
 Codes = NDArray[np.uint8]
 Words = NDArray[np.uint16]
@@ -45,6 +44,13 @@ class Segment(NamedTuple):
     """Sorted, (bands, n)."""
     places: Words
     """The slots that have them, counted from the first of the segment, (bands, n)."""
+
+
+def unwritable(array: Array) -> Array:
+    """The array, not to be written to: loops are compiled for such codes alone."""
+    found = array.view()
+    found.flags.writeable = False
+    return found
 
 
 def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:

@@ -9,15 +9,80 @@ from app.core.building import Building, Use
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.maps.fourier.forms import FORMS
-from app.core.maps.fourier.projection import Drawn, Projection
-from app.core.maps.fourier.spectral import check_arrays, lost_digits, spectral
-from app.core.maps.terms import Arrays, BaseSpec, Built, Dtype
+from app.core.maps.terms import Arrays, BaseSpec, Dtype
 from app.core.progress import begin_anew
-from app.core.samplers.base import FrequencySet, SizeAdvice
+from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
+from app.core.samplers.learning import LearningFields
 from app.core.samplers.uploaded import Uploaded
+
+
+def spectral(spec: BaseSpec) -> tuple[ShiftInvariantKernel, FrequencySampler]:
+    """The kernel and the sampler of a spec, which have frequencies; InvalidInput if the kernel has none."""
+    kernel, sampler = spec.kernel, spec.sampler
+    if not isinstance(sampler, FrequencySampler):
+        raise TypeError(f"sampler {sampler.kind} draws no frequencies")
+    if not isinstance(kernel, ShiftInvariantKernel):
+        raise InvalidInput(
+            f"kernel {kernel.kind} has no frequencies for sampler {sampler.kind}; its sampler is {kernel.served_by}",
+            "/sampler/kind",
+        )
+    return kernel, sampler
+
+
+def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
+    """Raise InvalidInput for frequencies outside the range of the dtype, or weights whose sum makes features 0 or ∞."""
+    kind = spec.dtype.value
+    kernel, sampler = spectral(spec)
+    is_uploaded = isinstance(sampler, Uploaded)
+    if not np.isfinite(arrays["frequencies"]).all():
+        if is_uploaded:
+            raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
+        raise kernel.out_of_range(kind)
+    with np.errstate(over="ignore"):  # an infinite sum is refused below
+        total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
+    if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
+        if sampler.learns:
+            on_box = isinstance(sampler, LearningFields) and not sampler.on_rows
+            raise InvalidInput(
+                f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
+                + ("a smaller box_scale" if on_box else "rows nearer each other, or a wider kernel"),
+                "/sampler/box_scale" if on_box else "/sampler/dataset",
+            )
+        raise InvalidInput(
+            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
+            "/sampler/weights" if is_uploaded else "/kernel/weights",
+        )
+
+
+def lost_digits(spec: BaseSpec, largest: Matrix) -> tuple[str, ...]:
+    """A warning where frequencies lose digits in the dtype; `largest`, (d,), are the largest of each coordinate.
+
+    What is smaller than the least normal number is a multiple of the least of all, whatever its size.
+    """
+    least = float(np.finfo(spec.numpy_dtype).tiny)
+    lost = int(((largest > 0) & (largest < least)).sum())
+    if not lost:
+        return ()
+    return (
+        f"the frequencies of {lost} of {len(largest)} coordinates are below {least:.1e}, where {spec.dtype.value} has "
+        f"fewer digits: {spectral(spec)[0].scale_field} is out of proportion; "
+        + ("take dtype float64, or " if spec.dtype is Dtype.float32 else "")
+        + "give rows in a larger unit",
+    )
+
 
 ALL_ZERO = "every frequency is 0, so that this map takes the kernel for a constant"
 """A warning."""
+
+
+class Drawn(NamedTuple):
+    """A set of frequencies, as it is frozen, and what the client should know of it."""
+
+    arrays: Arrays
+    n_frequencies: int
+    warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """See `Built`."""
 
 
 class Allocation(NamedTuple):
@@ -106,21 +171,6 @@ def of_allocation(text: str, allocation: Allocation, every: list[Allocation], sp
         return f"{which} {allocation.size} of the s = {s} frequencies: {text.for_each_of(len(every))}"
     gets = f" with {allocation.size} of the s = {s} frequencies" if s == spec.s else ""
     return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"
-
-
-def drawn(spec: BaseSpec, projection: type[Projection], building: Building) -> Built:
-    """The frozen arrays of a map. Frequencies and offsets come from separate streams of the seed.
-
-    Raises:
-        InvalidInput: as `Projection.draw` does.
-    """
-    streams = np.random.SeedSequence(spec.seed).spawn(2)
-    for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
-    arrays, s, warnings, report = projection.draw(spec, for_frequencies, building)
-    form = FORMS[spec.form]
-    if form.has_offsets:
-        arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
-    return Built(arrays, s, s * form.per_frequency, warnings, report)
 
 
 def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:

@@ -1,37 +1,115 @@
-"""The family of Fourier maps."""
+"""The family of Fourier maps, and the variances of their kernel estimates that are known in closed form.
 
-from collections.abc import Callable
+φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ. All variances are of one pair of
+rows, δ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imaginary part included.
+"""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 import numpy as np
 
 from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blocks
+from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
 from app.core.hashing.signed_codes import SIGNED, agreeing, signed_encoder
-from app.core.kernels.base import ShiftInvariantKernel
-from app.core.maps.fourier.drawing import unequal
-from app.core.maps.fourier.features import Features
-from app.core.maps.fourier.forms import FORMS
-from app.core.maps.fourier.fourier_specs import FourierSpecs, projection_of
-from app.core.maps.fourier.inner_products import gram
-from app.core.maps.fourier.projection import Projection
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
+from app.core.maps.base import FeatureMap
+from app.core.maps.fourier.drawing import allocations, check_allocations, spectral, unequal, uniform_angles
+from app.core.maps.fourier.features import Features, gram
+from app.core.maps.fourier.forms import FORMS, amplitudes
+from app.core.maps.fourier.projections import DenseProjection, Projection, StructuredProjection
 from app.core.maps.fourier.signed_codes import SignedCodes
-from app.core.maps.fourier.spectral import spectral
-from app.core.maps.fourier.variances import closed_forms
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,
     BaseSpec,
+    Built,
     ClosedForms,
+    Fetched,
     Form,
     FrozenArray,
     Gives,
     Spectrum,
 )
 from app.core.progress import Pause, no_pause
+from app.core.samplers import FREQUENCY_SAMPLERS
+from app.core.samplers.base import AnySampler, FrequencySampler
+from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
+from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.threads import for_each
+
+# Of a kernel at 0: its square, and some times that, are numbers of float64.
+_MOST = 1e150
+
+
+def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedForms:
+    """Variances of pairs whose prepared rows differ by `lags` δ, (n, d); `independent` has independent frequencies.
+
+    A kernel of several summands has s shared out among them: variances of independent sums add up.
+
+    Raises:
+        InvalidInput: the kernel is so large that the variances leave the range of float64.
+    """
+    sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
+    every = allocations(independent)
+    at_zero = _squarable(sum(allocation.block.weight for allocation in every))
+    form, all_normal = FORMS[spec.form], True
+    for (kernel, coordinates, weight), size in every:
+        of = lags if coordinates is None else lags[:, coordinates]
+        origin = np.zeros((1, of.shape[1]))
+        at, at_twice = kernel.gram(of, origin)[:, 0], kernel.gram(2 * of, origin)[:, 0]
+        factor = weight**2 / size
+        sums["monte_carlo"] += factor * form.variance(at, at_twice)
+        sums["rff"] += factor * FORMS[Form.phase].variance(at, at_twice)
+        sums["nrff"] += factor * np.maximum(1 + at_twice / 2 - (7 - at_twice) * at**2 / 4, 0)
+        deviations = kernel.normal_deviations(of.shape[1])
+        if deviations is None:
+            all_normal = False
+            continue
+        t = np.square(of * deviations).sum(axis=1)
+        sums["first"] += factor * t * np.exp(-t) * form.is_complex
+        sums["second"] += factor * np.square(t) * np.exp(-t) / 2
+    if spec.normalize:
+        for name in ("monte_carlo", "first", "second"):
+            sums[name] /= at_zero**2
+    # Normalising divides by a constant in the other forms, and by a random number in this one.
+    ratio = spec.normalize and form.has_offsets
+    found = {"rff": sums["rff"]}
+    if len(every) == 1:
+        found["nrff"] = sums["nrff"]
+    if not ratio:
+        found["monte_carlo"] = sums["monte_carlo"]
+    elif len(every) == 1:
+        found["monte_carlo"] = sums["nrff"]
+    if all_normal and not ratio:
+        # Rounding: at δ = 0 they are 0.
+        found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
+        found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
+    match spec.sampler:
+        case MonteCarlo() | MomentMatching(base=MonteCarlo()) as sampler:
+            return ClosedForms(sampler.kind, found)
+    return ClosedForms(None, found)
+
+
+def _squarable(at_zero: float) -> float:
+    if at_zero > _MOST:
+        reason = f"variances have its square, for which {_MOST:.3g} is the most"
+        raise InvalidInput(f"the kernel of a row with itself is {at_zero:.3g}; {reason}")
+    return at_zero
+
+
+_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
+"""The projections of samplers that do not freeze a matrix of frequencies."""
+
+
+def projection_of(spec: BaseSpec) -> type[Projection]:
+    """The projection whose arrays the sampler of a spec draws."""
+    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)
+
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
 _COORDINATES_PER_PART = 1 << 17
@@ -39,7 +117,7 @@ _COORDINATES_PER_PART = 1 << 17
 _BITS_PER_BLOCK = 1 << 23
 
 
-class FourierMap(FourierSpecs):
+class FourierMap(FeatureMap):
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
 
     A projection makes phases of the rows, and the form of the spec makes columns of the phases.
@@ -51,6 +129,19 @@ class FourierMap(FourierSpecs):
     Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
     """
 
+    samplers = FREQUENCY_SAMPLERS
+    gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
+    usual_encoders = (SIGNED,)
+    fetched = MappingProxyType(
+        {
+            "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
+            "weights": Fetched(1, "the weights of the frequencies, (n_frequencies,)."),
+            "signs": Fetched(3, "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each."),
+            "radii": Fetched(1, "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1."),
+            "offsets": Fetched(1, "the offsets of the form phase, (n_frequencies,) in [0, 2π)."),
+            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."),
+        }
+    )
     kernel: ShiftInvariantKernel
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
@@ -73,6 +164,88 @@ class FourierMap(FourierSpecs):
             of_each = FrozenArray((s,), spec.numpy_dtype)
             self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
         self.bytes = self._projection.bytes + self._features.nbytes + self._codes.nbytes
+
+    @classmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Refuse a kernel without frequencies, and one with a summand that the sampler does not serve."""
+        check_allocations(spec)
+
+    @classmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
+        """Half as many frequencies as columns, or as many as the sampler makes best use of below that."""
+        if not isinstance(sampler, FrequencySampler):
+            raise TypeError(f"sampler {sampler.kind} draws no frequencies")
+        most = columns // 2
+        try:
+            dictated = sampler.count(None, input_dim)
+        except InvalidInput:
+            return sampler.best_size(most)
+        if dictated > most:
+            raise InvalidInput(
+                f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}"
+            )
+        return None
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+        """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
+        if not isinstance(kernel, ShiftInvariantKernel):
+            return ()
+        return super().tried(kernel, input_dim, columns // 2, dataset)
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
+        """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
+        s = sum(allocation.size for allocation in allocations(spec))
+        of_each = FrozenArray((s,), spec.numpy_dtype)
+        arrays = projection_of(spec).frozen(spec, s)
+        if projection_of(spec).is_dense:
+            arrays |= {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
+        if FORMS[spec.form].has_offsets:
+            arrays["offsets"] = of_each
+        return arrays
+
+    @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """What the sampler makes at the most, for all summands of the kernel."""
+        s = sum(allocation.size for allocation in allocations(spec))
+        return s, s * FORMS[spec.form].per_frequency
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """The `amplitudes` of the frequencies, and what the projection makes phases with."""
+        projection = projection_of(spec)
+        of_form = amplitudes(spec, projection.weights(spec, arrays))
+        return {"amplitudes": of_form, **projection.derived(spec, arrays)}
+
+    @classmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
+
+        The sets of several summands are put together in float64.
+        """
+        _, sampler = spectral(spec)
+        every = allocations(spec)
+        s = sum(allocation.size for allocation in every)
+        most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
+        together = 2 * 8 * s * spec.input_dim if len(every) > 1 else 0
+        return cls.frozen_bytes(spec) + max(most + together, projection_of(spec).opening_bytes(spec, s))
+
+    @classmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
+        """Draw frequencies and offsets, from separate streams of the seed."""
+        streams = np.random.SeedSequence(spec.seed).spawn(2)
+        for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+        arrays, s, warnings, report = projection_of(spec).draw(spec, for_frequencies, building or Building())
+        form = FORMS[spec.form]
+        if form.has_offsets:
+            arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
+        return Built(arrays, s, s * form.per_frequency, warnings, report)
+
+    @classmethod
+    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
+        """No codes where weights differ."""
+        return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""

@@ -8,9 +8,7 @@ from app.core.kernels.anova import Anova
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.polynomial import Polynomial
 from app.core.kernels.scaled import ScaledKernel
-from app.core.maps.landmarks.distance_blocks import DistanceBlocks
-from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
-from app.core.maps.landmarks.profiles import profile
+from app.core.maps.landmarks.kernel_blocks import DistanceBlocks, ExactBlocks, KernelBlocks, profile
 from app.core.panels import Panels
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each

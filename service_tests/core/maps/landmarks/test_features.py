@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from app.core.kernels import Kernel
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.features import LandmarkFeatures
-from app.core.maps.landmarks.root import root_of
+from app.core.maps.landmarks.landmark_map import root_of
 from app.core.progress import no_pause
 from service_tests.cases import each
 from service_tests.core.combinations import variants

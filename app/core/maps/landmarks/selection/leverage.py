@@ -5,9 +5,16 @@ import scipy
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
-from app.core.maps.landmarks.selection.basis import Basis, Coordinates
-from app.core.maps.landmarks.selection.values import values
+from app.core.maps.landmarks.selection.base import (
+    Basis,
+    Coordinates,
+    Run,
+    Selected,
+    restored,
+    selected,
+    take_in_order,
+    values,
+)
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 

@@ -4,8 +4,7 @@ import numpy as np
 
 from app.core.arrays import Matrix, Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, offer, restored, selected, stream, words
-from app.core.maps.landmarks.selection.basis import Basis
+from app.core.maps.landmarks.selection.base import Basis, Run, Selected, offer, restored, selected, stream, words
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 

@@ -2,8 +2,7 @@
 
 from app.core.arrays import Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
-from app.core.maps.landmarks.selection.basis import Basis
+from app.core.maps.landmarks.selection.base import Basis, Run, Selected, restored, selected, take_in_order
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
