@@ -31,7 +31,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Matrix, Whole, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Whole, row_blocks
+from app.core.compiled import compiled, multiply_add
 from app.core.errors import InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, mixed
 from app.core.hashing.estimates import Estimate, rate_intervals
@@ -225,6 +226,7 @@ SIGNED = Encoder(Encoding.packed, 1)
 _FINGERPRINT_BITS = (64, 32)
 _DEFAULT_ROWS_PER_BAND = 16
 _WORD = 64
+_PER_RADIAN = 1 / (2 * np.pi)
 # Bits that are taken apart at a time.
 _BITS_PER_BLOCK = 1 << 22
 
@@ -293,6 +295,34 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     octets[:, :, : packed.shape[2]] = packed
     words: NDArray[np.uint64] = octets.view("<u8")[:, :, 0].astype(np.uint64)
     return words
+
+
+@compiled
+def write_signs(
+    phases: Floats, offsets: Matrix, half_widths: Matrix, packed: NDArray[np.uint8], first_byte: int
+) -> None:
+    """Write the bits of k frequencies into the packed bits of n rows, from a byte on.
+
+    Args:
+        phases: in the first k columns of n rows.
+        offsets: of the arcs, in turns, (k,).
+        half_widths: of the arcs, in turns, (k,).
+        packed: (n, ⌈s/8⌉).
+        first_byte: that of the first frequency.
+    """
+    k = len(offsets)
+    near = np.empty(k, np.uint8)
+    for i in range(len(phases)):
+        row = phases[i, :k]
+        for j in range(k):
+            turns = multiply_add(np.float64(row[j]), _PER_RADIAN, offsets[j])
+            # From the middle of the arc, of either side; a whole number of turns is no way at all.
+            near[j] = abs(turns - np.floor(turns + 0.5)) < half_widths[j]
+        for byte in range((k + 7) // 8):
+            bits = 0
+            for j in range(8 * byte, min(8 * byte + 8, k)):
+                bits |= near[j] << (j - 8 * byte)
+            packed[i, first_byte + byte] = bits
 
 
 # Packed bytes that are compared at a time.

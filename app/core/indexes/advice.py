@@ -12,6 +12,7 @@ from app.core.datasets import held_out, sampled
 from app.core.diagnostics import Finding
 from app.core.drawing import Curve, Drawing, Histogram, Mark, Panel, Star
 from app.core.errors import InvalidInput
+from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes.answer import (
     Advice,
     BandCurve,
@@ -28,7 +29,6 @@ from app.core.indexes.answer import (
 from app.core.indexes.band_curves import FirstBands, HashBytes, first_bands, predicted, tried
 from app.core.indexes.banding import CHANCE
 from app.core.indexes.hashed_rows import (
-    Law,
     Neighbours,
     block_bytes,
     found_by_depth,
@@ -83,7 +83,9 @@ class Wishes(NamedTuple):
 class Bands:
     """What bands of a map's codes find, as predicted and as checked."""
 
-    def __init__(self, law: Law, near: Neighbours, first: FirstBands, sampled: int, places: Whole, depth: int) -> None:
+    def __init__(
+        self, law: CodeLaw, near: Neighbours, first: FirstBands, sampled: int, places: Whole, depth: int
+    ) -> None:
         self._near, self._first, self._places, self._depth = near, first, places, depth
         self._pairs = len(places) * sampled
         self._n = int(near.histogram.sum()) // len(places)
@@ -394,7 +396,8 @@ class _Advising:
         self._codes = [
             (s, bits)
             for s in dict.fromkeys(max(1, self._s // fraction) for fraction in _FRACTIONS)
-            for bits in self._law.widths
+            for bits in (8, 4, 2, 1)
+            if bits <= self._law.encoder.bits
         ]
 
     def finding(self) -> Finding[Advice]:
@@ -418,7 +421,7 @@ class _Advising:
             keep=self._keep,
             candidates=self._wishes.candidates,
             s=self._s,
-            bits=self._law.bits,
+            bits=self._law.encoder.bits,
             similarities=_profile(near),
             bandings=bandings,
             curves=bands.curves(),
@@ -454,7 +457,7 @@ class _Advising:
 
     def _costs(self, progress: Progress) -> Costs:
         queries, rows = self._hashed(progress)
-        return measured(queries, rows, self._law.bits, self._wishes.taken, _SEED, self._threads)
+        return measured(queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads)
 
     def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes]:
         """Codes of the queries and of the rows, made when they are first needed by a part that is not finished."""

@@ -99,30 +99,10 @@ _HASHES_PER_BLOCK = 1 << 19
 _CODES_PER_BLOCK = 1 << 22
 
 
-class Law(NamedTuple):
-    """How codes of the rows of a map tell of their kernel."""
-
-    of_codes: CodeLaw
-
-    @property
-    def bits(self) -> int:
-        """Of a hash, as indexes keep it."""
-        return self.of_codes.encoder.bits
-
-    @property
-    def widths(self) -> tuple[int, ...]:
-        """Bits of a hash that codes could have."""
-        return tuple(bits for bits in (8, 4, 2, 1) if bits <= self.bits)
-
-    def rates(self, similarities: Matrix) -> Matrix:
-        """How often hashes of pairs of rows agree."""
-        return self.of_codes.rates(similarities)
-
-
-def law_of(feature_map: FeatureMap) -> Law:
+def law_of(feature_map: FeatureMap) -> CodeLaw:
     """The law of a map's codes; InvalidInput for a map without codes, or with such as do not tell its kernel."""
     try:
-        return Law(feature_map.code_law("the map"))
+        return feature_map.code_law("the map")
     except InvalidInput as error:
         raise InvalidInput(error.detail, "/map") from None
 
@@ -130,7 +110,7 @@ def law_of(feature_map: FeatureMap) -> Law:
 def hashed(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
     """The codes of rows that have some, (n, s)."""
     n, s = rows.shape[0], feature_map.n_frequencies
-    found, by = np.empty((n, s), np.uint8), law_of(feature_map).of_codes.encoder
+    found, by = np.empty((n, s), np.uint8), law_of(feature_map).encoder
     for block in row_blocks(n, _HASHES_PER_BLOCK // s):
         pause()
         found[block] = by.unpacked(feature_map.codes(rows[block], by, "/dataset", pause), s)

@@ -1,7 +1,8 @@
 """The common base of the families of maps whose codes are weighted minhashes: samples for the min-max kernel."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import ClassVar
 
 import numpy as np
@@ -15,10 +16,10 @@ from app.core.hashing.code_laws import MinMaxLaw, row_chances
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
 from app.core.hashing.sampling import (
-    STEPS_PER_THREAD,
-    RowSampler,
+    Load,
     SampleSource,
     count_collisions,
+    entries,
     refuse_rows,
     refuse_unsampled,
 )
@@ -32,6 +33,8 @@ from app.core.threads import for_each
 
 # The most codes that are held while pairs of vectors are compared.
 _CODES_PER_BLOCK = 1 << 20
+STEPS_PER_THREAD = 1 << 20
+"""Hashes of entries, or comparisons, that are not worth a second thread."""
 # What one thread does at a time, a tenth of a second or less.
 _STEPS_PER_PART = 1 << 24
 
@@ -71,9 +74,8 @@ class WeightedMinHashMap(FeatureMap):
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
         self.threads = threads
-        source = self.source(spec, threads)
-        self._sampler = RowSampler(self.kernel, source, spec.input_dim, self.n_output, spec.numpy_dtype)
-        self.bytes = self._sampler.nbytes
+        self._source = self.source(spec, threads)
+        self.bytes = self._source.nbytes
 
     @classmethod
     @abstractmethod
@@ -134,7 +136,7 @@ class WeightedMinHashMap(FeatureMap):
             codes[block] = encoder.encode(samples)
             np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
-        self._sampler.use_blocks(rows, slice(0, self.n_output), write, pause)
+        self._use_blocks(rows, slice(0, self.n_output), write, pause)
         if encoder.marked:
             codes[unsampled] = -1
         else:
@@ -148,7 +150,7 @@ class WeightedMinHashMap(FeatureMap):
     def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether a row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
-        for block in self._sampler.blocks(rows):
+        for block in self._blocks(rows):
             empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
         return empty
 
@@ -156,8 +158,8 @@ class WeightedMinHashMap(FeatureMap):
         """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, sum(equal.shape))):
-            x_samples = self._sampler.samples(x, hashes, pause)
-            y_samples = x_samples if y is x else self._sampler.samples(y, hashes, pause)
+            x_samples = self.samples(x, hashes, pause)
+            y_samples = x_samples if y is x else self.samples(y, hashes, pause)
             refuse_unsampled(x_samples, "/x")
             refuse_unsampled(y_samples, "/y")
 
@@ -171,7 +173,7 @@ class WeightedMinHashMap(FeatureMap):
         """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
         counts = Agreements.none(x.shape[0])
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, 2 * x.shape[0])):
-            counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
+            counts.add(by, self.samples(x, hashes), self.samples(y, hashes), hashes.start)
         return counts
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
@@ -280,7 +282,9 @@ class WeightedMinHashMap(FeatureMap):
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of a matrix product that take as long as sampling the rows."""
-        return self._sampler.operations(rows)
+        n_entries, n_blocks = self._n_entries(rows), sum(1 for _ in self._blocks(rows, self.n_output))
+        n_coordinates = min(n_entries, 2 * self.spec.input_dim * n_blocks)
+        return self._source.operations(Load(rows.shape[0], n_entries, n_coordinates), self.n_output)
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""
@@ -289,7 +293,29 @@ class WeightedMinHashMap(FeatureMap):
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
         """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
-        return self._sampler.samples(rows, hashes, pause)
+        samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
+        self._use_blocks(rows, hashes, samples.__setitem__, pause)
+        return samples
+
+    def _use_blocks(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None], pause: Pause) -> None:
+        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
+        n_hashes = self._source.sampled_with(hashes)
+        threads = self._source.blocks_at_once if self._n_entries(rows) * n_hashes > STEPS_PER_THREAD else 1
+
+        def work(block: slice) -> None:
+            found = entries(in_dtype(rows[block], self.spec.numpy_dtype), self.kernel)
+            use(block, self._source.samples(found, block.stop - block.start, hashes, pause))
+
+        for_each(work, self._blocks(rows, n_hashes, threads), threads, pause)
+
+    def _blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
+        """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""
+        n, source = rows.shape[0], self._source
+        by_entries = source.entries_per_block * n // max(1, self._n_entries(rows))
+        return row_blocks(n, min(by_entries, source.samples_per_block // n_hashes, -(-n // threads)))
+
+    def _n_entries(self, rows: Rows) -> int:
+        return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
 
 def hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:

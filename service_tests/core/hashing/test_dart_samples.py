@@ -7,8 +7,8 @@ import pytest
 from scipy import sparse
 
 from app.core.hashing import darts as module
-from app.core.hashing import sampling
 from app.core.hashing.darts import Darts
+from app.core.maps import weighted_minhash
 from app.core.progress import Pause
 from service_tests.cases import each
 from service_tests.core.specs import darts, pairs
@@ -31,7 +31,7 @@ def test_samples_hang_neither_on_threads_nor_on_blocks_nor_on_neighbours(
     whole = pairs(darts(input_dim=D, s=S), rows())
     assert (whole[11] == -1).all()
     assert (np.delete(whole, 11, axis=0) >= 0).all()
-    monkeypatch.setattr(sampling, "STEPS_PER_THREAD", 1)
+    monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
     made = darts(threads, input_dim=D, s=S)
     for entries, samples, steps in ((1 << 20, 1 << 19, 1 << 18), (1, 1, 1 << 18), (1 << 20, 5 * S, 1)):
         monkeypatch.setattr(Darts, "entries_per_block", entries)

@@ -29,15 +29,27 @@ Use = Callable[[slice, slice, Floats], None]
 """Takes the phases of a slice of rows and a slice of k frequencies, in the first k columns of an array."""
 
 
-class Phases:
-    """Makes the phases of a map on up to `threads` threads.
+class Features:
+    """Makes the phases and the features of a map, in blocks of rows on up to `threads` threads.
 
-    No bit of a phase depends on the rows beside it, on the slice of frequencies, or on the threads.
+    No bit of a row depends on the rows beside it, on the slice of frequencies, or on the threads.
     """
 
-    def __init__(self, spec: BaseSpec, projection: Projection, threads: int) -> None:
+    def __init__(self, spec: BaseSpec, projection: Projection, weights: Array, arrays: Arrays, threads: int) -> None:
         self._projection, self._threads, self._dtype = projection, threads, spec.numpy_dtype
         self.n_frequencies = projection.n_frequencies
+        self._columns = FORMS[spec.form]
+        self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
+        self._amplitudes = amplitudes(spec, weights)
+        self.norms_differ = spec.normalize and not self._columns.has_one_norm
+        """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
+        self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
+        """No feature is larger."""
+        self.dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
+        self.per_frequency = self._columns.per_frequency
+        """Columns of a frequency."""
+        self.nbytes = self._amplitudes.nbytes + self._offsets.nbytes
+        """Memory of what is held beside the projection."""
 
     def aligned(self, frequencies: int) -> int:
         """The least number from this one on at whose multiples slices of frequencies may begin."""
@@ -65,33 +77,6 @@ class Phases:
         even = max(n * _LEAST_STEPS_PER_PART // max(1, steps), -(-n // self._threads))
         for_each(fill, row_blocks(n, min(even, n * _MOST_STEPS_PER_PART // max(1, steps))), self._threads, pause)
 
-
-class Features:
-    """Makes the features of a map, in blocks of rows on up to `threads` threads.
-
-    No bit of a row depends on the rows beside it or on the threads.
-    """
-
-    def __init__(self, spec: BaseSpec, projection: Projection, weights: Array, arrays: Arrays, threads: int) -> None:
-        self._phases, self._columns = Phases(spec, projection, threads), FORMS[spec.form]
-        self._dtype = spec.numpy_dtype
-        self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
-        self._amplitudes = amplitudes(spec, weights)
-        self.norms_differ = spec.normalize and not self._columns.has_one_norm
-        """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
-        self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
-        """No feature is larger."""
-        self.dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
-        self.per_frequency = self._columns.per_frequency
-        """Columns of a frequency."""
-        self.nbytes = self._amplitudes.nbytes + self._offsets.nbytes
-        """Memory of what is held beside the projection."""
-        self.n_frequencies = len(weights)
-
-    def aligned(self, frequencies: int) -> int:
-        """The least number from this one on at whose multiples slices of frequencies may begin."""
-        return self._phases.aligned(frequencies)
-
     def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
         """The features of prepared rows (n, d) and k frequencies, (n, k·per_frequency), of unit norm if so told."""
         k = frequencies.stop - frequencies.start
@@ -104,7 +89,7 @@ class Features:
             if unit_norm and of.stop == frequencies.stop:
                 scale_to_unit_norm(features[block])
 
-        self._phases.use(rows, frequencies, write, pause)
+        self.use(rows, frequencies, write, pause)
         return features
 
 

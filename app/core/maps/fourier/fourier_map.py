@@ -5,23 +5,34 @@ rows, δ apart, for s frequencies; those of the form complex are E|k̂ − k|²,
 """
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
-from app.core.hashing.signed_codes import SIGNED, agreeing, signed_encoder
+from app.core.hashing.signed_codes import (
+    SIGNED,
+    Arcs,
+    SignLaw,
+    agreeing,
+    arcs,
+    estimated,
+    sign_law,
+    signed_encoder,
+    write_signs,
+    written,
+)
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.drawing import allocations, check_allocations, spectral, unequal, uniform_angles
 from app.core.maps.fourier.features import Features, gram
 from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.projections import DenseProjection, Projection, StructuredProjection
-from app.core.maps.fourier.signed_codes import SignedCodes
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,
@@ -56,7 +67,10 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
     """
     sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
     every = allocations(independent)
-    at_zero = _squarable(sum(allocation.block.weight for allocation in every))
+    at_zero = sum(allocation.block.weight for allocation in every)
+    if at_zero > _MOST:
+        reason = f"variances have its square, for which {_MOST:.3g} is the most"
+        raise InvalidInput(f"the kernel of a row with itself is {at_zero:.3g}; {reason}")
     form, all_normal = FORMS[spec.form], True
     for (kernel, coordinates, weight), size in every:
         of = lags if coordinates is None else lags[:, coordinates]
@@ -89,17 +103,8 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         # Rounding: at δ = 0 they are 0.
         found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
-    match spec.sampler:
-        case MonteCarlo() | MomentMatching(base=MonteCarlo()) as sampler:
-            return ClosedForms(sampler.kind, found)
-    return ClosedForms(None, found)
-
-
-def _squarable(at_zero: float) -> float:
-    if at_zero > _MOST:
-        reason = f"variances have its square, for which {_MOST:.3g} is the most"
-        raise InvalidInput(f"the kernel of a row with itself is {at_zero:.3g}; {reason}")
-    return at_zero
+    base = spec.sampler.base if isinstance(spec.sampler, MomentMatching) else spec.sampler
+    return ClosedForms(spec.sampler.kind if isinstance(base, MonteCarlo) else None, found)
 
 
 _PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
@@ -127,6 +132,11 @@ class FourierMap(FeatureMap):
     Σ signature_l z_l(x) z_l(y) that approximates k.
 
     Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
+    Bits are as Raginsky and Lazebnik (2009) define them: on which side of a random threshold the cosine of the phase
+    lies.
+    The sign of cos(w·x + b) + t is never computed: whether it is positive depends on where the phase lies on the
+    circle, and that is told by one multiplication, one addition and a comparison. So a bit hangs on no library's
+    cosine, and it is the same for every order, batch and form of the rows, as phases are.
     """
 
     samplers = FREQUENCY_SAMPLERS
@@ -149,21 +159,23 @@ class FourierMap(FeatureMap):
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form = spec.form
-        self._projection = projection_of(spec)(spec, arrays)
-        s = self.n_frequencies = self._projection.n_frequencies
-        is_dense = self._projection.is_dense
-        self._weights = self._projection.weights(spec, arrays)
+        projection = self._projection = projection_of(spec)(spec, arrays)
+        s = self.n_frequencies = projection.n_frequencies
+        weights = self._weights = projection.weights(spec, arrays)
         self.signature = arrays.get("signature")
-        self._features = Features(spec, self._projection, self._weights, arrays, threads)
-        self._codes = SignedCodes(spec, self.kernel, self._projection, threads)
+        self._features = Features(spec, projection, weights, arrays, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_output = s * self._features.per_frequency
-        of_set = _of_set(self._projection, self._weights)
+        # Without this map, which would then be in a ring.
+        of_set: dict[str, Callable[[], Array]] = {
+            "frequencies": lambda: projection.frequencies,
+            "weights": lambda: np.array(weights),
+        }
         self.arrays = ArraysOnDemand({name: arrays[name] for name in arrays.keys() - of_set.keys()}, of_set)
-        if not is_dense:
+        if not projection.is_dense:
             of_each = FrozenArray((s,), spec.numpy_dtype)
             self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
-        self.bytes = self._projection.bytes + self._features.nbytes + self._codes.nbytes
+        self.bytes = projection.bytes + self._features.nbytes + 16 * s  # of the arcs
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
@@ -255,7 +267,18 @@ class FourierMap(FeatureMap):
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The bits of the rows, as the encoder writes them; refused as by `transform`, and where weights differ."""
         self.check_gives(Gives.codes)
-        return self._codes.of(self._in_range(rows, pointer), encoder, pause)
+        rows, s = self._in_range(rows, pointer), self.n_frequencies
+        packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
+
+        def write(block: slice, of: slice, phases: Floats) -> None:
+            write_signs(phases, self._arcs.offsets[of], self._arcs.half_widths[of], packed[block], of.start // 8)
+
+        self._features.use(rows, slice(0, s), write, pause)
+        return written(packed, s, encoder)
+
+    @cached_property
+    def _arcs(self) -> Arcs:
+        return arcs(self.spec.seed, self.n_frequencies)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; packed where they name no encoding."""
@@ -264,7 +287,10 @@ class FourierMap(FeatureMap):
     def code_law(self, called: str = "this map") -> SignedLaw:
         """That of the kernel; refused where weights differ, or no law tells the kernel."""
         self.check_gives(Gives.codes, called)
-        return self._codes.law(called)
+        law, doubts = self._sign_law, self.similarity_warnings()
+        if law is None:
+            raise InvalidInput(f"{called} has codes that do not tell its kernel; {doubts[0]}")
+        return SignedLaw(self.n_frequencies, law)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
@@ -273,15 +299,34 @@ class FourierMap(FeatureMap):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
             counts[block] = agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
-        return self._codes.told(counts, by, exact)
+        return self._told(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
-        return self._codes.told(agreeing(x, y, self.n_frequencies, by), by)
+        return self._told(agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Why there is no law that tells the kernel, if there is none."""
-        return self._codes.warnings()
+        if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
+            reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
+        elif self.kernel.profile() is None:
+            reason = "signed codes tell the kernel where it is gaussian, laplacian, matern or correlation_rbf"
+        else:
+            return ()
+        return (f"{reason}: there is the rate of agreement alone, and no estimate",)
+
+    @property
+    def _sign_law(self) -> SignLaw | None:
+        """The law that tells the kernel; None where there is none."""
+        profile = self.kernel.profile()
+        return None if profile is None or self.similarity_warnings() else sign_law(profile)
+
+    def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
+        """The answer for pairs of which so many codes agree, with the kernel where it is known."""
+        if (law := self._sign_law) is not None:
+            return estimated(counts, self.n_frequencies, by, law, exact)
+        rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
+        return rates if exact is None else rates | {"exact": exact}
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -370,8 +415,3 @@ class FourierMap(FeatureMap):
                 f"an entry of size {entry:.3g} makes phases w·x that leave the range of {self.spec.dtype.value}; "
                 f"this map takes entries up to {most / norm:.3g}"
             )
-
-
-def _of_set(projection: Projection, weights: Floats) -> dict[str, Callable[[], Array]]:
-    """Functions that give the frequencies and the weights, in memory of their own."""
-    return {"frequencies": lambda: projection.frequencies, "weights": lambda: np.array(weights)}
