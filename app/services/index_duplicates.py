@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 
 from app.core.errors import InvalidInput
 from app.core.indexes import vector_ids
+from app.core.indexes.banding import Image
 from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
-from app.core.indexes.image import Image
 from app.core.indexes.options import DuplicatesOptions
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs

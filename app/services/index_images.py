@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from app.core.errors import TooLarge
 from app.core.indexes import vector_ids
-from app.core.indexes.image import ChangedBlock, HeldCodes, Image
+from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
 from app.services.cache import Cache
 from app.services.index_spec import layout
 from app.store.errors import StoreDamaged

@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Matrix, Rows
 from app.core.errors import InvalidInput
 from app.core.indexes import tags, vector_ids
-from app.core.indexes.image import Image
+from app.core.indexes.banding import Image
 from app.core.indexes.kept_rows import restored
 from app.core.indexes.options import SearchOptions
 from app.core.indexes.search import Hits, search

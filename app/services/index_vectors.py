@@ -7,7 +7,7 @@ from app.core.arrays import PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.indexes import tags, vector_ids
-from app.core.indexes.image import Image
+from app.core.indexes.banding import Image
 from app.core.indexes.kept_rows import kept
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.services.cache import latest

@@ -28,9 +28,9 @@ from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.indexes import vector_ids
-from app.core.indexes.band_curves import first_bands
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.duplicates import duplicates
+from app.core.indexes.hashed_rows import first_bands
 from app.core.indexes.search import nearest
 from app.core.json_names import check_names
 from app.core.json_spans import spans

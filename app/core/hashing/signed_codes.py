@@ -25,6 +25,7 @@ is a function of one distance r, of which m(x − y) has m times, p is one too, 
 """
 
 from functools import lru_cache
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -90,11 +91,7 @@ def _half_widths(uniforms: Matrix) -> Matrix:
 
 def _coefficients() -> list[float]:
     """(2k)!/(4^k (k!)² (2k + 1)) for k from 0 on, each the nearest double."""
-    found, numerator, denominator = [], 1, 1
-    for k in range(_ARCSINE_TERMS):
-        found.append(numerator / (denominator * (2 * k + 1)))
-        numerator, denominator = numerator * (2 * k + 1), denominator * (2 * k + 2)
-    return found
+    return [comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(_ARCSINE_TERMS)]
 
 
 UNRELATED = 4 / np.pi**2

@@ -26,17 +26,21 @@ from app.core.indexes.answer import (
     SimilarityProfile,
     Spread,
 )
-from app.core.indexes.band_curves import FirstBands, HashBytes, first_bands, predicted, tried
 from app.core.indexes.banding import CHANCE
 from app.core.indexes.hashed_rows import (
+    FirstBands,
+    HashBytes,
     Neighbours,
     block_bytes,
+    first_bands,
     found_by_depth,
     hashed,
     law_of,
     measured,
     most_depth,
+    predicted,
     ranks,
+    tried,
     true_neighbours,
 )
 from app.core.indexes.options import compared_exactly
@@ -445,27 +449,28 @@ class _Advising:
         return true_neighbours(self._map, self._queries, self._rows, self._wishes.k, progress)._asdict()
 
     def _first_bands(self, near: Neighbours, progress: Progress) -> dict[str, Any]:
-        queries, rows = self._hashed(progress)
-        pause = _pausing(progress)
+        queries, rows, pause = self._hashed(progress)
         return first_bands(queries, rows[near.slots], rows[self._sample], self._threads, pause)._asdict()
 
     def _ranks(self, near: Neighbours, s: int, bits: int, progress: Progress) -> dict[str, Any]:
-        queries, rows = self._hashed(progress)
-        pause = _pausing(progress)
+        queries, rows, pause = self._hashed(progress)
         some = ranks(queries[:, :s], rows[:, :s], bits, near.slots, self._depth, self._threads, pause)
         return {"places": some}
 
     def _costs(self, progress: Progress) -> Costs:
-        queries, rows = self._hashed(progress)
+        queries, rows, _ = self._hashed(progress)
         return measured(queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads)
 
-    def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes]:
-        """Codes of the queries and of the rows, made when they are first needed by a part that is not finished."""
-        pause = _pausing(progress)
+    def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes, Pause]:
+        """Codes of the queries and of the rows, made when they are first needed by a part that is not finished.
+
+        Beside them, the pauses of this part, which is begun anew where it was not finished.
+        """
+        pause = partial(progress.checkpoint, begin_anew)
         pause()
         if self._both is None:
             self._both = hashed(self._map, self._queries, pause), hashed(self._map, self._rows, pause)
-        return self._both
+        return *self._both, pause
 
     def _scan(self, shares: list[Matrix], costs: Costs) -> Scan:
         every = [
@@ -485,11 +490,6 @@ class _Advising:
             serves=bool(self._wishes.is_met(shares[0][:, self._wishes.taken - 1 :][:, :1]).size),
             narrower=every[1:],
         )
-
-
-def _pausing(progress: Progress) -> Pause:
-    """Pauses of a part that is begun anew where it was not finished."""
-    return lambda: progress.checkpoint(begin_anew)
 
 
 def _profile(near: Neighbours) -> SimilarityProfile:

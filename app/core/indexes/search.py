@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Whole, row_blocks
 from app.core.compiled import compiled
-from app.core.indexes.banding import MANY, Candidates, Codes, Words, bucket_words, unwritable
-from app.core.indexes.image import Image, Layout
+from app.core.indexes.banding import MANY, Candidates, Codes, Image, Layout, Words, bucket_words, unwritable
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from app.core.tiles import place
@@ -72,23 +71,22 @@ def _unequal(builder: Any, bits: int, x: Any, y: Any) -> Any:
         unequal = builder.icmp_unsigned("!=", x, y)
         if isinstance(x.type, ir.VectorType):
             unequal = builder.bitcast(unequal, ir.IntType(x.type.count))
-        return _as_whole(builder, _ones(builder, unequal))
+        return _as_whole(builder, builder.ctpop(unequal))
     found = builder.xor(x, y)
     # The lowest bit of a hash becomes 1 where any of its bits is.
     for shift in (1, 2)[: bits.bit_length() - 1]:
         found = builder.or_(found, builder.lshr(found, _everywhere(found.type, shift)))
     word = getattr(found.type, "element", found.type)
     lowest = sum(1 << at for at in range(0, word.width, bits))
-    found = _ones(builder, builder.and_(found, _everywhere(found.type, lowest)))
-    if isinstance(found.type, ir.VectorType):
-        name = f"llvm.vector.reduce.add.{_name(found.type)}"
-        found = builder.call(_function(builder, name, word, found.type), [found])
-    return _as_whole(builder, found)
-
-
-def _ones(builder: Any, x: Any) -> Any:
-    """How many bits of a word are 1, or of each word of a vector."""
-    return builder.call(_function(builder, f"llvm.ctpop.{_name(x.type)}", x.type, x.type), [x])
+    found = builder.and_(found, _everywhere(found.type, lowest))
+    if not isinstance(found.type, ir.VectorType):
+        return _as_whole(builder, builder.ctpop(found))
+    kind, vector = found.type, f"v{found.type.count}i{word.width}"
+    ones, add = (
+        builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(gives, [kind]), name)
+        for name, gives in ((f"llvm.ctpop.{vector}", kind), (f"llvm.vector.reduce.add.{vector}", word))
+    )
+    return _as_whole(builder, builder.call(add, [builder.call(ones, [found])]))
 
 
 def _as_whole(builder: Any, count: Any) -> Any:
@@ -97,14 +95,6 @@ def _as_whole(builder: Any, count: Any) -> Any:
 
 def _everywhere(kind: Any, value: int) -> Any:
     return kind([value] * kind.count if isinstance(kind, ir.VectorType) else value)
-
-
-def _function(builder: Any, name: str, gives: Any, takes: Any) -> Any:
-    return builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(gives, [takes]), name)
-
-
-def _name(kind: Any) -> str:
-    return f"v{kind.count}i{kind.element.width}" if isinstance(kind, ir.VectorType) else f"i{kind.width}"
 
 
 PackedCodes = NDArray[np.uint8]
@@ -164,66 +154,56 @@ def nearest(
     if bits not in BITS or s * bits > 8 * codes.shape[1]:
         raise ValueError(f"{s} hashes of {bits} bits do not stand in {codes.shape[1]} bytes")
     n = len(codes) if slots is None else len(slots)
-    k = min(k, n)
-    none_differ_more = s - least
+    k, none_differ_more = min(k, n), s - least
     kept = np.full((len(queries), k), (none_differ_more + 1) << _SLOT_BITS)
-    if kept.size:
-        rows = _Rows(codes, slots, mask, bits)
-        for some in row_blocks(len(queries), _QUERIES_AT_A_TIME):
-            rows.keep_nearest(np.ascontiguousarray(queries[some]), kept[some], n, threads, pause)
-        kept.sort(axis=1)
+    # Loops are compiled apart for arrays that nobody may write to; all are taken for such, so it is compiled once.
+    some_slots = np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False)
+    chosen = np.zeros(0, np.bool_) if mask is None else mask
+    rows = unwritable(codes.reshape(-1)), unwritable(some_slots), unwritable(chosen), bits
+    for some in row_blocks(len(queries) if k else 0, _QUERIES_AT_A_TIME):
+        asked = unwritable(np.ascontiguousarray(queries[some]))
+        _keep_in_parts(asked, rows, kept[some], n, threads, pause)
+    kept.sort(axis=1)
     differing = kept >> _SLOT_BITS
     is_there = differing <= none_differ_more
     return Nearest(np.where(is_there, kept & ((1 << _SLOT_BITS) - 1), -1), np.where(is_there, s - differing, -1))
 
 
-class _Rows:
-    """The rows that are searched, of at least one byte, in arrays that nobody may write to.
+def _keep_in_parts(
+    queries: PackedCodes, rows: tuple[PackedCodes, Whole, Chosen, int], kept: Whole, n: int, threads: int, pause: Pause
+) -> None:
+    """Put the words of the nearest rows to `kept`, (q, k), which holds a bound; `n` rows are compared."""
+    changing = Lock()
 
-    A loop is compiled for such arrays apart, and others are taken for them. So it is compiled once, whoever comes.
-    """
+    def compare(part: slice) -> None:
+        with changing:
+            bounds = kept.max(axis=1, keepdims=True)
+        found = np.repeat(bounds, min(kept.shape[1], part.stop - part.start), axis=1)
+        _keep_nearest(queries, *rows, part.start, part.stop, found)
+        with changing:
+            # At most one is a bound that stands for a row twice, and it is left out if the row is not.
+            kept[:] = np.partition(np.concatenate([kept, found], axis=1), kept.shape[1] - 1)[:, : kept.shape[1]]
 
-    def __init__(self, codes: PackedCodes, slots: Whole | None, mask: Chosen | None, bits: int) -> None:
-        self._codes = unwritable(codes.reshape(-1))
-        self._some, self._masked = slots is not None, mask is not None
-        self._slots = unwritable(np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False))
-        self._mask = unwritable(np.zeros(0, np.bool_) if mask is None else mask)
-        self._bits = bits
-
-    def keep_nearest(self, queries: PackedCodes, kept: Whole, n: int, threads: int, pause: Pause) -> None:
-        """Put the words of the nearest rows to `kept`, (q, k), which holds a bound; `n` rows are compared."""
-        queries = unwritable(queries)
-        changing = Lock()
-
-        def compare(part: slice) -> None:
-            with changing:
-                bounds = kept.max(axis=1, keepdims=True)
-            found = np.repeat(bounds, min(kept.shape[1], part.stop - part.start), axis=1)
-            given = (self._codes, self._some, self._slots, self._masked, self._mask, self._bits)
-            _keep_nearest(queries, *given, part.start, part.stop, found)
-            with changing:
-                # At most one is a bound that stands for a row twice, and it is left out if the row is not.
-                kept[:] = np.partition(np.concatenate([kept, found], axis=1), kept.shape[1] - 1)[:, : kept.shape[1]]
-
-        even = max(_LEAST_BYTES_PER_PART // queries.size, -(-n // threads))
-        for_each(compare, row_blocks(n, min(_MOST_BYTES_PER_PART // queries.size, even)), threads, pause)
+    even = max(_LEAST_BYTES_PER_PART // queries.size, -(-n // threads))
+    for_each(compare, row_blocks(n, min(_MOST_BYTES_PER_PART // queries.size, even)), threads, pause)
 
 
 @compiled
 def _keep_nearest(
     queries: PackedCodes,
     codes: PackedCodes,
-    some: bool,
     slots: Whole,
-    masked: bool,
     mask: Chosen,
     bits: int,
     first: int,
     last: int,
     kept: Whole,
 ) -> None:
-    """Keep the words of the nearest rows from `first` to `last`, for each query a heap whose first is the farthest."""
-    n_bytes = queries.shape[1]
+    """Keep the words of the nearest rows from `first` to `last`, for each query a heap whose first is the farthest.
+
+    No slots stand for all rows, and an empty mask allows all.
+    """
+    some, masked, n_bytes = len(slots) > 0, len(mask) > 0, queries.shape[1]
     query_bytes = queries.reshape(-1)
     per_block = max(1, _NEAR_BYTES // n_bytes)
     near, differing = np.empty(per_block, np.int64), np.empty(per_block, np.int64)
@@ -334,7 +314,7 @@ def search(
 def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
     """The slots in the buckets of a query, whose words are (bands,); None for all slots, where these are many."""
     buckets = candidates.buckets(words)
-    if buckets.size > size:
+    if (buckets[:, 1] - buckets[:, 0]).sum() > size:  # a slot that is in several counts in each
         return None
     slots = candidates.of(buckets)
     return None if len(slots) * MANY > size else slots

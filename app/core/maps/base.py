@@ -15,7 +15,6 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples
-from app.core.hashing.estimates import Agreements
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives, Spectrum
@@ -31,7 +30,7 @@ class FeatureMap(ABC):
 
     A family says which specs it accepts, builds named arrays from them, opens such arrays and applies them to rows.
     Results that only some families give the others refuse by name: `transform` is for families that give features,
-    `codes`, `samples`, `agreements` and `rbf_pairs` for those that give codes, `spectrum` for those that give
+    `codes`, `samples` and `rbf_pairs` for those that give codes, `spectrum` for those that give
     frequencies.
 
     Rows are always behind the gate of the spec, in the precision in which they came: a family rounds them to the map's
@@ -286,10 +285,6 @@ class FeatureMap(ABC):
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
         """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one."""
-        raise self.refusal(Gives.samples)
-
-    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
-        """How many codes agree between row i of x and row i of y, written as `by` does; all must have a code."""
         raise self.refusal(Gives.samples)
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:

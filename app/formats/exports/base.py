@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from app.core.answers import RowBlocks, in_parts
 from app.core.arrays import Array, octets
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 
 

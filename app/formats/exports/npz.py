@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 from app.formats.exports.base import MapFile
 from app.formats.zipped import length, written

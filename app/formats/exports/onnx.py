@@ -3,7 +3,7 @@
 from importlib.metadata import version
 
 from app.core.errors import InvalidOption
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 from app.formats.exports.base import MapFile
 from app.formats.exports.fourier_graph import fourier_graph

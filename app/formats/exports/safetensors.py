@@ -6,7 +6,7 @@ from typing import Any
 
 from app.core.answers import RowBlocks
 from app.core.arrays import Array
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 from app.formats.exports.base import MapFile, numbers
 

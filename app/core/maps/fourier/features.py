@@ -41,7 +41,7 @@ class Features:
         self._columns = FORMS[spec.form]
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
         self._amplitudes = amplitudes(spec, weights)
-        self.norms_differ = spec.normalize and not self._columns.has_one_norm
+        self.norms_differ = spec.normalize and self._columns.has_offsets
         """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
         self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
         """No feature is larger."""

@@ -229,11 +229,10 @@ class Columns(ABC):
     """Columns of a frequency."""
     is_complex: ClassVar[bool] = False
     has_offsets: ClassVar[bool] = False
-    """Whether offsets b_l are drawn and frozen beside the frequencies."""
-    squared_amplitude: ClassVar[int] = 1
-    """The factor of the weight ξ_l under the root."""
-    has_one_norm: ClassVar[bool] = True
-    """Whether the features of all rows have the same norm, the root of Σ|ξ_l|."""
+    """Whether offsets b_l are drawn and frozen beside the frequencies.
+
+    The weight ξ_l under the root is then doubled; without them the features of all rows have one norm, √Σ|ξ_l|.
+    """
 
     @abstractmethod
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
@@ -275,8 +274,6 @@ class _Phase(Columns):
     )
     written = COSINES
     has_offsets = True
-    squared_amplitude = 2
-    has_one_norm = False
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
         """Variance of one frequency's part: as of cos_sin, and ½ of cos(w·(x + y) + 2b), uncorrelated with the rest."""
@@ -292,8 +289,8 @@ def amplitudes(spec: BaseSpec, weights: Array) -> Floats:
     With `normalize`, rows of the forms that have one norm have unit norm by that.
     """
     columns = FORMS[spec.form]
-    squared = np.abs(weights).astype(np.float64) * columns.squared_amplitude
-    if spec.normalize and columns.has_one_norm:
+    squared = np.abs(weights).astype(np.float64) * (1 + columns.has_offsets)
+    if spec.normalize and not columns.has_offsets:
         squared /= squared.sum()
     found: Floats = np.sqrt(squared).astype(spec.numpy_dtype)
     return found

@@ -29,10 +29,18 @@ from app.core.hashing.signed_codes import (
 )
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
-from app.core.maps.fourier.drawing import allocations, check_allocations, spectral, unequal, uniform_angles
 from app.core.maps.fourier.features import Features, gram
 from app.core.maps.fourier.forms import FORMS, amplitudes
-from app.core.maps.fourier.projections import DenseProjection, Projection, StructuredProjection
+from app.core.maps.fourier.projections import (
+    DenseProjection,
+    Projection,
+    StructuredProjection,
+    allocations,
+    check_allocations,
+    spectral,
+    unequal,
+    uniform_angles,
+)
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,

@@ -151,11 +151,14 @@ def selected(
         arrays: Arrays = held
     else:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(spec.seed).spawn(1)[0]))
-        inside = Inner(progress, lambda inner: _SELECTING + inner(), state[1:] or None, partial(_tell, progress, s))
+        inside = Inner(progress, lambda of: _SELECTING + of(), state[1:] or None, lambda step: progress.report(step, s))
         found = SELECTIONS[sampler.selection](kernel, rows, s, rng, inside, building.threads)
         report, arrays = found.report, landmark_arrays(found.landmarks, "/s")
-    figures = np.array([*report.values()])
-    keep = partial(_kept, names=np.array([*report]), figures=figures, **arrays)
+    names, figures = np.array([*report]), np.array([*report.values()])
+
+    def keep() -> bytes:
+        return _SELECTED + packed(names=names, figures=figures, **arrays)
+
     progress.checkpoint(keep)
     return arrays, report, keep
 
@@ -199,14 +202,6 @@ def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, flo
     """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
     diagonal = own_values(kernel, rows)
     return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
-
-
-def _kept(names: Matrix, figures: Matrix, **arrays: Matrix) -> bytes:
-    return _SELECTED + packed(names=names, figures=figures, **arrays)
-
-
-def _tell(progress: Progress, s: int, step: int) -> None:
-    progress.report(step, s)
 
 
 def _stream(seed: int, number: int) -> int:
@@ -318,14 +313,17 @@ class LandmarkMap(FeatureMap):
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Select landmarks, or take those that came, and decompose their kernel block."""
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
-        if not isinstance(sampler, Landmarks):
-            arrays, coarse = _uploaded(spec, kernel)
+        if isinstance(sampler, UploadedLandmarks):
+            pointer = "/sampler/landmarks"
+            came = spec.gate(uploaded_rows(sampler, spec.input_dim), pointer)
+            arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
             made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
-            warnings = coarse + warnings
             s, rank = made["root"].shape
             if spec.s not in (None, s):
                 warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
-            return Built(made, s, rank, warnings)
+            return Built(made, s, rank, too_coarse(spec, came, "the landmarks") + warnings)
+        if not isinstance(sampler, Landmarks):
+            raise TypeError(f"sampler {sampler.kind} has no landmarks")
         rows = split(spec, sampler, kernel, building)
         arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
         made, warnings = rooted(spec, kernel, arrays, building.progress, state)
@@ -426,16 +424,3 @@ def _size(spec: BaseSpec) -> int:
     if spec.s is None:
         raise TypeError("the spec was not checked")
     return spec.s
-
-
-def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> tuple[Arrays, tuple[str, ...]]:
-    """The landmarks that came, as they are frozen, and the warning if the dtype is too coarse for them.
-
-    InvalidInput if they leave the dtype or have no kernel.
-    """
-    if not isinstance(spec.sampler, UploadedLandmarks):
-        raise TypeError(f"sampler {spec.sampler.kind} has no landmarks")
-    pointer = "/sampler/landmarks"
-    came = spec.gate(uploaded_rows(spec.sampler, spec.input_dim), pointer)
-    arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
-    return arrays, too_coarse(spec, came, "the landmarks")

@@ -1,6 +1,5 @@
 """Landmarks that are centres of clusters, and how far a centre is from being as good as a row itself."""
 
-from abc import ABC, abstractmethod
 from typing import Literal
 
 import numpy as np
@@ -35,19 +34,7 @@ _DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17
 _FARTHEST = 1e290
 
 
-class Distances(ABC):
-    """Distances of some rows to centres; the sum over all rows is what clusters make small."""
-
-    @abstractmethod
-    def to(self, part: slice, centres: Rows) -> Matrix:
-        """Distances of some of the n rows to these centres, (k, d), as (rows of the part, k)."""
-
-    @abstractmethod
-    def per_part(self, k: int) -> int:
-        """How many rows are compared with k centres between two pauses."""
-
-
-class ScaledDistances(Distances):
+class ScaledDistances:
     """Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of that metric; 1e290 where it is more."""
 
     def __init__(self, kernel: ScaledKernel, rows: Rows) -> None:
@@ -67,7 +54,7 @@ class ScaledDistances(Distances):
         return max(1, _DIFFERENCES_PER_PART // (k * int(self._rows.shape[1])))
 
 
-class KernelDistances(Distances):
+class KernelDistances:
     """k(x, x) + k(c, c) − 2 k(x, c), the squared distance in the kernel's own space; 0 where it is rounding."""
 
     def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
@@ -85,6 +72,14 @@ class KernelDistances(Distances):
         """As many as have so many kernel values."""
         operations = operations_per_row(self._kernel, self._rows, self._rows[:1])
         return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
+
+
+Distances = ScaledDistances | KernelDistances
+"""Distances of some rows to centres; the sum over all rows is what clusters make small.
+
+`to` gives distances of some of the n rows to centres, (k, d), as (rows of the part, k); `per_part` how many rows are
+compared with k centres between two pauses.
+"""
 
 
 def distances_of(kernel: AnyKernel, rows: Rows) -> Distances:
