@@ -13,36 +13,20 @@ from app.core.diagnostics import Finding
 from app.core.drawing import Curve, Drawing, Histogram, Mark, Panel, Star
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
+from app.core.indexes import hashed_rows
 from app.core.indexes.answer import (
     Advice,
     BandCurve,
     Banding,
-    Checked,
     Chosen,
     Costs,
     Found,
     Scan,
     ScannedCodes,
     SimilarityProfile,
-    Spread,
 )
 from app.core.indexes.banding import CHANCE
-from app.core.indexes.hashed_rows import (
-    FirstBands,
-    HashBytes,
-    Neighbours,
-    block_bytes,
-    first_bands,
-    found_by_depth,
-    hashed,
-    law_of,
-    measured,
-    most_depth,
-    predicted,
-    ranks,
-    tried,
-    true_neighbours,
-)
+from app.core.indexes.hashed_rows import FirstBands, HashBytes, Neighbours
 from app.core.indexes.options import compared_exactly
 from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Frozen
@@ -100,12 +84,12 @@ class Bands:
 
     def bandings(self, wishes: Wishes, costs: Costs) -> list[Banding]:
         """For each number of hashes of a band the fewest bands that have the recall; all there are, if none has."""
-        return [self._banding(number, r, wishes, costs) for number, r in enumerate(tried(self.s))]
+        return [self._banding(number, r, wishes, costs) for number, r in enumerate(hashed_rows.tried(self.s))]
 
     def curves(self) -> list[BandCurve]:
         """For each number of hashes of a band, what some numbers of bands find."""
         found = []
-        for number, r in enumerate(tried(self.s)):
+        for number, r in enumerate(hashed_rows.tried(self.s)):
             most = self.s // r
             bands = np.unique(np.geomspace(1, most, min(most, _POINTS_OF_A_CURVE)).round().astype(int)).tolist()
             recalls = self._recalls(self._first.neighbours[number]).mean(axis=0)
@@ -124,7 +108,7 @@ class Bands:
         bands = int(enough[0]) + 1 if enough.size else self.s // r
         recalls, share = self._recalls(first)[:, bands - 1], self._share(number, bands)
         is_candidate = (first >= 0) & (first < bands)
-        by_depth = found_by_depth(np.where(is_candidate, self._places, self._depth), self._depth)
+        by_depth = hashed_rows.found_by_depth(np.where(is_candidate, self._places, self._depth), self._depth)
         deep = np.flatnonzero(by_depth.mean(axis=0) >= wishes.recall)
         candidates = share * self._n
         in_order = self._n * float((self._first.wholes[number] < bands).mean())
@@ -134,11 +118,11 @@ class Bands:
             bands=bands,
             rows_per_band=r,
             predicted=self._predicted(bands, r),
-            checked=Checked(
-                recall=float(recalls.mean()),
-                recall_standard_error=float(wishes.error(recalls)),
-                share=share,
-            ),
+            checked={
+                "recall": float(recalls.mean()),
+                "recall_standard_error": float(wishes.error(recalls)),
+                "share": share,
+            },
             candidates=candidates,
             recall_of_search=float(by_depth[:, wishes.taken - 1].mean()),
             recall_of_codes=float(by_depth[:, wishes.k - 1].mean()),
@@ -150,7 +134,7 @@ class Bands:
     def _recalls(self, first: Whole) -> Matrix:
         """The share of each query's neighbours that agree in one of the first 1, 2, … s bands, (q, s)."""
         # What agrees nowhere stands behind all.
-        return found_by_depth(np.where(first < 0, self.s, first), self.s)
+        return hashed_rows.found_by_depth(np.where(first < 0, self.s, first), self.s)
 
     def _share(self, number: int, bands: int) -> float:
         return _looked_at(float(self._first.others[number, :bands].sum() / self._pairs), bands)
@@ -158,8 +142,8 @@ class Bands:
     def _predicted(self, bands: int, r: int) -> Found:
         every = np.ones(len(self._near_rates))
         return Found(
-            recall=predicted(self._near_rates, every, bands, r),
-            share=_looked_at(predicted(self._rates, self._weights, bands, r), bands),
+            recall=hashed_rows.predicted(self._near_rates, every, bands, r),
+            share=_looked_at(hashed_rows.predicted(self._rates, self._weights, bands, r), bands),
         )
 
 
@@ -347,7 +331,7 @@ class AdviceOptions(Frozen):
 
 def check(feature_map: FeatureMap, n: int, k: int) -> None:
     """Raise InvalidInput for a map without codes, and for fewer rows than tell anything."""
-    law_of(feature_map)
+    hashed_rows.law_of(feature_map)
     least = max(_ROWS_PER_QUERY * _LEAST_QUERIES, 2 * k)
     if n < least:
         raise InvalidInput(f"the dataset has {n} rows; advice for {k} neighbours wants {least}", "/vectors")
@@ -357,9 +341,9 @@ def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
     """The most memory that `advised` takes beside the map and the rows."""
     n = int(rows.shape[0])
     q = _count_of_queries(n)
-    of_places = _BYTES_PER_PLACE * q * (most_depth(k, n) + feature_map.n_frequencies)
+    of_places = _BYTES_PER_PLACE * q * (hashed_rows.most_depth(k, n) + feature_map.n_frequencies)
     copies = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
-    return _BYTES_PER_CODE * n * feature_map.n_frequencies + block_bytes(q) + of_places + copies
+    return _BYTES_PER_CODE * n * feature_map.n_frequencies + hashed_rows.block_bytes(q) + of_places + copies
 
 
 def advised(
@@ -385,14 +369,14 @@ class _Advising:
     ) -> None:
         searched, apart = held_out(rows.shape[0], _count_of_queries(rows.shape[0]), _SEED)
         self._keep = options.keep
-        self._map, self._law = feature_map, law_of(feature_map)
+        self._map, self._law = feature_map, hashed_rows.law_of(feature_map)
         self._rows, self._queries = rows[searched], rows[apart]
         self._n, self._s = len(searched), feature_map.n_frequencies
         budget = options.candidates or max(options.k, self._n // _ROWS_PER_CANDIDATE)
         taken = options.k if options.keep == "codes" else min(self._n, compared_exactly(options.k))
         self._wishes = Wishes(options.k, options.recall, budget, len(apart), taken)
         self._parts, self._progress, self._threads = Parts(progress), progress, threads
-        self._depth = most_depth(options.k, self._n)
+        self._depth = hashed_rows.most_depth(options.k, self._n)
         self._sample = sampled(self._n, min(self._n, _MOST_SAMPLED), _SEED + 1)
         self._step = 0
         self._both: tuple[HashBytes, HashBytes] | None = None
@@ -413,7 +397,7 @@ class _Advising:
         ]
         costs: Costs = self._once("costs", self._costs)
         bands = Bands(self._law, near, first, len(self._sample), places[0], self._depth)
-        shares = [found_by_depth(one, self._depth) for one in places]
+        shares = [hashed_rows.found_by_depth(one, self._depth) for one in places]
         scan = self._scan(shares, costs)
         bandings = bands.bandings(self._wishes, costs)
         best, why = chosen(bandings, scan, self._wishes, self._n)
@@ -446,20 +430,20 @@ class _Advising:
         return {key: np.asarray(value) for key, value in self._once(name, compute).items()}
 
     def _neighbours(self, progress: Progress) -> dict[str, Any]:
-        return true_neighbours(self._map, self._queries, self._rows, self._wishes.k, progress)._asdict()
+        return hashed_rows.true_neighbours(self._map, self._queries, self._rows, self._wishes.k, progress)._asdict()
 
     def _first_bands(self, near: Neighbours, progress: Progress) -> dict[str, Any]:
         queries, rows, pause = self._hashed(progress)
-        return first_bands(queries, rows[near.slots], rows[self._sample], self._threads, pause)._asdict()
+        return hashed_rows.first_bands(queries, rows[near.slots], rows[self._sample], self._threads, pause)._asdict()
 
     def _ranks(self, near: Neighbours, s: int, bits: int, progress: Progress) -> dict[str, Any]:
         queries, rows, pause = self._hashed(progress)
-        some = ranks(queries[:, :s], rows[:, :s], bits, near.slots, self._depth, self._threads, pause)
+        some = hashed_rows.ranks(queries[:, :s], rows[:, :s], bits, near.slots, self._depth, self._threads, pause)
         return {"places": some}
 
     def _costs(self, progress: Progress) -> Costs:
         queries, rows, _ = self._hashed(progress)
-        return measured(queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads)
+        return hashed_rows.measured(queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads)
 
     def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes, Pause]:
         """Codes of the queries and of the rows, made when they are first needed by a part that is not finished.
@@ -469,7 +453,8 @@ class _Advising:
         pause = partial(progress.checkpoint, begin_anew)
         pause()
         if self._both is None:
-            self._both = hashed(self._map, self._queries, pause), hashed(self._map, self._rows, pause)
+            queries, rows = (hashed_rows.hashed(self._map, some, pause) for some in (self._queries, self._rows))
+            self._both = queries, rows
         return *self._both, pause
 
     def _scan(self, shares: list[Matrix], costs: Costs) -> Scan:
@@ -497,6 +482,6 @@ def _profile(near: Neighbours) -> SimilarityProfile:
     cumulated = near.histogram.cumsum() / near.histogram.sum()
     of_pairs = [float(near.middles[np.searchsorted(cumulated, share)]) for share in (0.05, 0.5, 0.95)]
     return SimilarityProfile(
-        neighbours=Spread(low=low, median=median, high=high),
-        pairs=Spread(low=of_pairs[0], median=of_pairs[1], high=of_pairs[2]),
+        neighbours={"low": low, "median": median, "high": high},
+        pairs={"low": of_pairs[0], "median": of_pairs[1], "high": of_pairs[2]},
     )

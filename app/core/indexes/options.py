@@ -30,8 +30,7 @@ class DuplicatesOptions(Frozen):
     """Which vectors are duplicates."""
 
     min_similarity: Annotated[
-        float,
-        Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster."),
+        float, Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster.")
     ]
 
 

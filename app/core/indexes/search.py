@@ -190,14 +190,7 @@ def _keep_in_parts(
 
 @compiled
 def _keep_nearest(
-    queries: PackedCodes,
-    codes: PackedCodes,
-    slots: Whole,
-    mask: Chosen,
-    bits: int,
-    first: int,
-    last: int,
-    kept: Whole,
+    queries: PackedCodes, codes: PackedCodes, slots: Whole, mask: Chosen, bits: int, first: int, last: int, kept: Whole
 ) -> None:
     """Keep the words of the nearest rows from `first` to `last`, for each query a heap whose first is the farthest.
 

@@ -15,14 +15,7 @@ from app.core.hashing import estimates
 from app.core.hashing.code_laws import MinMaxLaw, row_chances
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
-from app.core.hashing.sampling import (
-    Load,
-    SampleSource,
-    count_collisions,
-    entries,
-    refuse_rows,
-    refuse_unsampled,
-)
+from app.core.hashing.sampling import Load, SampleSource, count_collisions, entries, refuse_rows, refuse_unsampled
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives

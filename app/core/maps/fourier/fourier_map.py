@@ -13,30 +13,18 @@ import numpy as np
 from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.hashing import signed_codes
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
-from app.core.hashing.signed_codes import (
-    SIGNED,
-    Arcs,
-    SignLaw,
-    agreeing,
-    arcs,
-    estimated,
-    sign_law,
-    signed_encoder,
-    write_signs,
-    written,
-)
+from app.core.hashing.signed_codes import SIGNED, Arcs, SignLaw
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.features import Features, gram
 from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.projections import (
-    DenseProjection,
-    Projection,
-    StructuredProjection,
     allocations,
     check_allocations,
+    projection_of,
     spectral,
     unequal,
     uniform_angles,
@@ -58,7 +46,6 @@ from app.core.samplers import FREQUENCY_SAMPLERS
 from app.core.samplers.base import AnySampler, FrequencySampler
 from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.core.samplers.structured_orthogonal import StructuredOrthogonal
 from app.core.threads import for_each
 
 # Of a kernel at 0: its square, and some times that, are numbers of float64.
@@ -113,15 +100,6 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
     base = spec.sampler.base if isinstance(spec.sampler, MomentMatching) else spec.sampler
     return ClosedForms(spec.sampler.kind if isinstance(base, MonteCarlo) else None, found)
-
-
-_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
-"""The projections of samplers that do not freeze a matrix of frequencies."""
-
-
-def projection_of(spec: BaseSpec) -> type[Projection]:
-    """The projection whose arrays the sampler of a spec draws."""
-    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)
 
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
@@ -279,18 +257,19 @@ class FourierMap(FeatureMap):
         packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
 
         def write(block: slice, of: slice, phases: Floats) -> None:
-            write_signs(phases, self._arcs.offsets[of], self._arcs.half_widths[of], packed[block], of.start // 8)
+            offsets, half_widths = self._arcs.offsets[of], self._arcs.half_widths[of]
+            signed_codes.write_signs(phases, offsets, half_widths, packed[block], of.start // 8)
 
         self._features.use(rows, slice(0, s), write, pause)
-        return written(packed, s, encoder)
+        return signed_codes.written(packed, s, encoder)
 
     @cached_property
     def _arcs(self) -> Arcs:
-        return arcs(self.spec.seed, self.n_frequencies)
+        return signed_codes.arcs(self.spec.seed, self.n_frequencies)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; packed where they name no encoding."""
-        return signed_encoder(options, self.n_frequencies)
+        return signed_codes.signed_encoder(options, self.n_frequencies)
 
     def code_law(self, called: str = "this map") -> SignedLaw:
         """That of the kernel; refused where weights differ, or no law tells the kernel."""
@@ -305,13 +284,13 @@ class FourierMap(FeatureMap):
         counts, exact = np.empty(x.shape[0], np.int64), np.empty(x.shape[0])
         for block in row_blocks(len(exact), max(1, _BITS_PER_BLOCK // self.n_frequencies)):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
-            counts[block] = agreeing(of_x, of_y, self.n_frequencies, by)
+            counts[block] = signed_codes.agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
         return self._told(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
-        return self._told(agreeing(x, y, self.n_frequencies, by), by)
+        return self._told(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Why there is no law that tells the kernel, if there is none."""
@@ -327,12 +306,12 @@ class FourierMap(FeatureMap):
     def _sign_law(self) -> SignLaw | None:
         """The law that tells the kernel; None where there is none."""
         profile = self.kernel.profile()
-        return None if profile is None or self.similarity_warnings() else sign_law(profile)
+        return None if profile is None or self.similarity_warnings() else signed_codes.sign_law(profile)
 
     def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
         """The answer for pairs of which so many codes agree, with the kernel where it is known."""
         if (law := self._sign_law) is not None:
-            return estimated(counts, self.n_frequencies, by, law, exact)
+            return signed_codes.estimated(counts, self.n_frequencies, by, law, exact)
         rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
         return rates if exact is None else rates | {"exact": exact}
 

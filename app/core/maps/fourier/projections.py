@@ -19,7 +19,7 @@ from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
 from app.core.panels import Panels
 from app.core.progress import begin_anew
-from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
+from app.core.samplers.base import AnySampler, FrequencySampler, FrequencySet, SizeAdvice
 from app.core.samplers.learning import LearningFields
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths
 from app.core.samplers.uploaded import Uploaded
@@ -526,3 +526,12 @@ def _inverse_scales(spec: BaseSpec) -> Matrix:
 
 def _only_summand(spec: BaseSpec) -> SpectralKernel:
     return spectral(spec)[0].blocks(spec.input_dim)[0].kernel
+
+
+_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
+"""The projections of samplers that do not freeze a matrix of frequencies."""
+
+
+def projection_of(spec: BaseSpec) -> type[Projection]:
+    """The projection whose arrays the sampler of a spec draws."""
+    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)

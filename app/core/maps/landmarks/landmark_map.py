@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
 from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest, row_blocks, vectors
 from app.core.building import Building
@@ -16,17 +17,7 @@ from app.core.kernels.coarseness import Coarseness
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import FeatureMap
 from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
-from app.core.maps.landmarks.samplers import (
-    Landmarks,
-    Selection,
-    UploadedLandmarks,
-    check_made_dense,
-    check_uploaded,
-    frozen_landmarks,
-    landmark_arrays,
-    opened_landmarks,
-    uploaded_rows,
-)
+from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection.base import own_values
 from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
@@ -36,6 +27,56 @@ from app.core.panels import add_products
 from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, packed, unpacked
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
+
+# Of all landmarks together: entries of sparse ones, and of dense ones, which come from a dataset or a request.
+_MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
+
+
+def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> dict[str, FrozenArray]:
+    """The arrays that s landmarks may be frozen as, each as large as it can become.
+
+    Numbers of columns, and where rows end, are float64, which holds them exactly.
+    """
+    entries, of_columns = min(s * input_dim, _MOST_ENTRIES), np.dtype(np.float64)
+    rows = min(s, _MOST_DENSE_ENTRIES // input_dim)  # none of vectors so long that only sparse ones are taken
+    return {
+        "landmarks": FrozenArray((rows, input_dim), dtype),
+        "landmark_values": FrozenArray((entries,), dtype),
+        "landmark_columns": FrozenArray((entries,), of_columns),
+        "landmark_ends": FrozenArray((s + 1,), of_columns),
+    }
+
+
+def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) -> None:
+    """Raise InvalidInput for more landmarks than there is room for, where the kernel makes sparse rows dense."""
+    if not kernel.compares_sparse and s * input_dim > _MOST_DENSE_ENTRIES:
+        most = _MOST_DENSE_ENTRIES // input_dim
+        takes = f"{s} came; for vectors of {input_dim} entries {most} are the most" if most else "none fits"
+        raise InvalidInput(f"kernel {kernel.kind} compares landmarks in their dense form: {takes}", pointer)
+
+
+def landmark_arrays(landmarks: Rows, pointer: str) -> Arrays:
+    """The landmarks (s, d) as they are frozen; InvalidInput if they have too many entries."""
+    size = landmarks.size if isinstance(landmarks, np.ndarray) else landmarks.nnz
+    most = _MOST_DENSE_ENTRIES if isinstance(landmarks, np.ndarray) else _MOST_ENTRIES
+    if size > most:
+        raise InvalidInput(f"the landmarks have {size} entries; {most} are the most: take a smaller s", pointer)
+    if isinstance(landmarks, np.ndarray):
+        return {"landmarks": landmarks}
+    return {
+        "landmark_values": landmarks.data,
+        "landmark_columns": landmarks.indices.astype(np.float64),
+        "landmark_ends": landmarks.indptr.astype(np.float64),
+    }
+
+
+def opened_landmarks(arrays: Arrays, input_dim: int) -> Rows:
+    """The landmarks, (s, d), from their frozen arrays."""
+    if "landmarks" in arrays:
+        return arrays["landmarks"]
+    indices, ends = (arrays[name].astype(np.int64) for name in ("landmark_columns", "landmark_ends"))
+    return sparse.csr_array((arrays["landmark_values"], indices, ends), shape=(len(ends) - 1, input_dim))
+
 
 CUTS = {"float32": 1e-6, "float64": 1e-12}
 """Eigenvalues up to so many times the largest are cut in a dtype: rounding of kernel values would weigh more."""
@@ -262,7 +303,7 @@ class LandmarkMap(FeatureMap):
             raise InvalidInput("form is for maps of frequencies; landmark maps have one form: leave it out", "/form")
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
-            check_uploaded(sampler, spec.input_dim)
+            sampler.check_rows(spec.input_dim)
         elif spec.s is None:
             raise InvalidInput("s is missing; it is the number of landmarks", "/s")
         else:
@@ -315,7 +356,7 @@ class LandmarkMap(FeatureMap):
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
-            came = spec.gate(uploaded_rows(sampler, spec.input_dim), pointer)
+            came = spec.gate(sampler.as_rows(spec.input_dim), pointer)
             arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
             made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
             s, rank = made["root"].shape

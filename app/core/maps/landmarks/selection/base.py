@@ -219,6 +219,15 @@ class Run:
         """Offer the state."""
         self._progress.checkpoint(partial(packed, **self.kept))
 
+    def basis(self, kernel: AnyKernel, rows: Rows) -> Basis:
+        """A basis with the landmarks that an earlier attempt has found, in the same steps, so with the same bits."""
+        found, start = Basis(kernel, rows), 0
+        for end in self.kept.get("ends", []):
+            found.add(self.kept["numbers"][start:end])
+            start = int(end)
+            self.pause()
+        return found
+
     def tell(self, stage: int, done: int, of: int) -> None:
         """Report how much of a stage is done, as if there were a step for each landmark."""
         self._progress.report(self.s * (stage * of + done) // (self._stages * of), self.s)
@@ -248,24 +257,10 @@ class Run:
         return values
 
 
-def words(rng: Rng) -> list[int]:
-    """Words from which `stream` makes random numbers for any number of steps."""
-    return [int(word) for word in rng.integers(1 << 63, size=4)]
-
-
-def stream(seed: list[int], step: int) -> Rng:
-    """Random numbers of one step, the same whether or not the steps before were done by this process."""
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([*seed, step])))
-
-
-def restored(basis: Basis, run: Run) -> Basis:
-    """The basis with the landmarks that an earlier attempt has found, in the same steps, so with the same bits."""
-    start = 0
-    for end in run.kept.get("ends", []):
-        basis.add(run.kept["numbers"][start:end])
-        start = int(end)
-        run.pause()
-    return basis
+def streams(rng: Rng) -> Callable[[int], Rng]:
+    """Gives random numbers of a step, the same whether or not the steps before were done by this process."""
+    words = rng.integers(1 << 63, size=4).tolist()
+    return lambda step: np.random.Generator(np.random.PCG64(np.random.SeedSequence([*words, step])))
 
 
 def offer(basis: Basis, run: Run, candidates: Whole, thresholds: Matrix) -> int:

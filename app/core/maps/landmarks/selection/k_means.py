@@ -1,5 +1,6 @@
 """Landmarks that are centres of clusters, and how far a centre is from being as good as a row itself."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -11,18 +12,15 @@ from app.core.kernels.base import AnyKernel
 from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.selection.base import (
     ROUNDING,
-    Basis,
     Run,
     Selected,
     operations_per_row,
     own_values,
-    restored,
     selected,
     stacked,
-    stream,
+    streams,
     take_in_order,
     values,
-    words,
 )
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
@@ -106,7 +104,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
     Clustered is a uniform sample of 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries.
     """
-    run, seed, n = Run(s, progress, threads, stages=2), words(rng), rows.shape[0]
+    run, stream, n = Run(s, progress, threads, stages=2), streams(rng), rows.shape[0]
     entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
     most = max(s, min(max(_ROWS, _ROWS_PER_LANDMARK * s), _MOST_ENTRIES // entries))
     sample = rows[np.sort(rng.permutation(n)[:most])]
@@ -114,23 +112,23 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
         sample = sample.toarray()
     distances = distances_of(kernel, sample)
     if "labels" not in run.kept:
-        seeds = _seeds(distances, sample, seed, run)
+        seeds = _seeds(distances, sample, stream, run)
         run.kept = {"step": np.array(0), "labels": _assigned(distances, sample[seeds], sample.shape[0], run)}
     _move(kernel, distances, sample, run)
     centres = _centres(kernel, sample, run.kept["labels"], run)
-    basis = restored(Basis(kernel, centres), run)
+    basis = run.basis(kernel, centres)
     take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
     return selected(basis)
 
 
-def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Whole:
+def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run: Run) -> Whole:
     """The numbers of up to s rows, each drawn in proportion to its distance to the nearest before it (k-means++)."""
     n = sample.shape[0]
     seeds: Whole = run.kept.get("seeds", np.empty(0, np.int64))
     nearest: Matrix = run.kept.get("nearest", np.ones(n))
     while len(seeds) < run.s and nearest.any():
         cumulative = np.cumsum(nearest)
-        at = stream(seed, len(seeds)).random() * cumulative[-1]
+        at = stream(len(seeds)).random() * cumulative[-1]
         drawn = min(int(np.searchsorted(cumulative, at, side="right")), n - 1)
         to_drawn = _to_one(distances, sample[drawn : drawn + 1], n, run)
         nearest = np.minimum(nearest, to_drawn) if len(seeds) else to_drawn
