@@ -111,18 +111,8 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
             np.exp(rows.logs - np.repeat(top, np.diff(rows.indptr))) for rows, top in zip((u, v), tops, strict=True)
         ]
         units = np.exp(np.stack(tops) - np.maximum(*tops))
-        _fill(
-            u.indptr,
-            u.coordinate,
-            v.indptr,
-            v.coordinate,
-            weights[0],
-            weights[1],
-            units,
-            bits,
-            _R[: 0 if arrives_first else None],
-            found[block],
-        )
+        r = _R[: 0 if arrives_first else None]
+        _fill(u.indptr, u.coordinate, v.indptr, v.coordinate, weights[0], weights[1], units, bits, r, found[block])
     return found + (1 - found) * mixed
 
 

@@ -218,11 +218,8 @@ def throw(
         samples: coordinate and t of each, −1 where there is none yet.
     """
     coordinates, octaves = weights[0], weights[1]
-    cells, slots, visits = (
-        np.empty((3, CELLS + 1), np.int64),
-        np.zeros(_SLOTS, np.int64),
-        np.empty((3, _VISITS), np.int64),
-    )
+    cells, visits = np.empty((3, CELLS + 1), np.int64), np.empty((3, _VISITS), np.int64)
+    slots = np.zeros(_SLOTS, np.int64)
     darts = np.empty((2, MOST_DARTS), np.uint64), np.empty((2, MOST_DARTS), np.int64), np.empty((2, MOST_DARTS))
     n_cells = n_visits = 0
     for k in range(entries.shape[0]):
@@ -421,9 +418,7 @@ class _Rows:
         alone = [
             (np.array([row]), np.array([piece.start]), np.array([piece.stop]))
             for row, begin, end in zip(rows[is_long], begins[is_long], ends[is_long], strict=True)
-            for piece in (
-                slice(at, min(end, at + _MOST_ENTRIES_PER_PART)) for at in range(begin, end, _MOST_ENTRIES_PER_PART)
-            )
+            for piece in row_blocks(end, _MOST_ENTRIES_PER_PART, begin)
         ]
         rows, begins, ends = rows[~is_long], begins[~is_long], ends[~is_long]
         steps = np.cumsum(ends - begins + 2 * n_hashes)

@@ -153,9 +153,8 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, 
                 entry = winner[row, h]
                 i = coordinates[entry]
                 out[row, start + h, 0] = i
-                out[row, start + h, 1] = np.int64(
-                    np.floor(logs[entry] * table[i, 1, hashes.start + h] + table[i, 3, hashes.start + h])
-                )
+                t = np.floor(logs[entry] * table[i, 1, hashes.start + h] + table[i, 3, hashes.start + h])
+                out[row, start + h, 1] = np.int64(t)
 
 
 @compiled
@@ -265,8 +264,6 @@ def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
 
 # Tables up to this size are held.
 MOST_TABLE_BYTES = 1 << 28
-# The memory that filling one takes at its most, as a multiple of it.
-_TABLES_WHILE_FILLED = 3
 # Fewer hashes are not worth a thread of their own when they are split.
 _LEAST_HASHES = 16
 # What one thread does at a time, if the hashes can be split so finely: a tenth of a second.
@@ -349,22 +346,10 @@ class DrawnParameters(Parameters):
         return samples
 
 
-def parameters(seed: int, n_coordinates: int, s: int, threads: int) -> Parameters:
-    """The parameters of s hashes of 2d coordinates: held where the table is of moderate size, else drawn."""
-    if table_bytes(n_coordinates, s):
-        return HeldParameters(seed, n_coordinates, s, threads)
-    return DrawnParameters(seed, threads)
-
-
 def table_bytes(n_coordinates: int, s: int) -> int:
     """Memory of the table that is held; 0 where it would be too large, and the parameters are drawn."""
     nbytes = 4 * 8 * n_coordinates * s
     return nbytes if nbytes <= MOST_TABLE_BYTES else 0
-
-
-def filling_bytes(n_coordinates: int, s: int) -> int:
-    """Memory that filling the table takes at its most, the table among it."""
-    return _TABLES_WHILE_FILLED * table_bytes(n_coordinates, s)
 
 
 def _aligned(shape: tuple[int, ...]) -> Matrix:

@@ -14,17 +14,7 @@ from app.core.drawing import Curve, Drawing, Histogram, Mark, Panel, Star
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes import hashed_rows
-from app.core.indexes.answer import (
-    Advice,
-    BandCurve,
-    Banding,
-    Chosen,
-    Costs,
-    Found,
-    Scan,
-    ScannedCodes,
-    SimilarityProfile,
-)
+from app.core.indexes.answer import Advice, BandCurve, Banding, Chosen, Costs, Found, Scan, ScannedCodes, Spread
 from app.core.indexes.banding import CHANCE
 from app.core.indexes.hashed_rows import FirstBands, HashBytes, Neighbours
 from app.core.indexes.options import compared_exactly
@@ -94,11 +84,8 @@ class Bands:
             bands = np.unique(np.geomspace(1, most, min(most, _POINTS_OF_A_CURVE)).round().astype(int)).tolist()
             recalls = self._recalls(self._first.neighbours[number]).mean(axis=0)
             checked = [Found(recall=float(recalls[b - 1]), share=self._share(number, b)) for b in bands]
-            found.append(
-                BandCurve(
-                    rows_per_band=r, bands=bands, predicted=[self._predicted(b, r) for b in bands], checked=checked
-                )
-            )
+            predictions = [self._predicted(b, r) for b in bands]
+            found.append(BandCurve(rows_per_band=r, bands=bands, predicted=predictions, checked=checked))
         return found
 
     def _banding(self, number: int, r: int, wishes: Wishes, costs: Costs) -> Banding:
@@ -110,6 +97,7 @@ class Bands:
         is_candidate = (first >= 0) & (first < bands)
         by_depth = hashed_rows.found_by_depth(np.where(is_candidate, self._places, self._depth), self._depth)
         deep = np.flatnonzero(by_depth.mean(axis=0) >= wishes.recall)
+        mean, error = float(recalls.mean()), float(wishes.error(recalls))
         candidates = share * self._n
         in_order = self._n * float((self._first.wholes[number] < bands).mean())
         nanoseconds = costs["search"] + bands * costs["band"] + in_order * costs["scanned_row"]
@@ -118,11 +106,7 @@ class Bands:
             bands=bands,
             rows_per_band=r,
             predicted=self._predicted(bands, r),
-            checked={
-                "recall": float(recalls.mean()),
-                "recall_standard_error": float(wishes.error(recalls)),
-                "share": share,
-            },
+            checked={"recall": mean, "recall_standard_error": error, "share": share},
             candidates=candidates,
             recall_of_search=float(by_depth[:, wishes.taken - 1].mean()),
             recall_of_codes=float(by_depth[:, wishes.k - 1].mean()),
@@ -401,6 +385,7 @@ class _Advising:
         scan = self._scan(shares, costs)
         bandings = bands.bandings(self._wishes, costs)
         best, why = chosen(bandings, scan, self._wishes, self._n)
+        of_neighbours, of_pairs = _spreads(near)
         answer = Advice(
             rows=self._n,
             queries=self._queries.shape[0],
@@ -410,7 +395,7 @@ class _Advising:
             candidates=self._wishes.candidates,
             s=self._s,
             bits=self._law.encoder.bits,
-            similarities=_profile(near),
+            similarities={"neighbours": of_neighbours, "pairs": of_pairs},
             bandings=bandings,
             curves=bands.curves(),
             scan=scan,
@@ -477,11 +462,8 @@ class _Advising:
         )
 
 
-def _profile(near: Neighbours) -> SimilarityProfile:
-    low, median, high = np.quantile(near.similarities, [0.05, 0.5, 0.95]).tolist()
-    cumulated = near.histogram.cumsum() / near.histogram.sum()
-    of_pairs = [float(near.middles[np.searchsorted(cumulated, share)]) for share in (0.05, 0.5, 0.95)]
-    return SimilarityProfile(
-        neighbours={"low": low, "median": median, "high": high},
-        pairs={"low": of_pairs[0], "median": of_pairs[1], "high": of_pairs[2]},
-    )
+def _spreads(near: Neighbours) -> list[Spread]:
+    """How kernels of neighbours spread, and of all pairs."""
+    shares, cumulated = [0.05, 0.5, 0.95], near.histogram.cumsum() / near.histogram.sum()
+    every = np.quantile(near.similarities, shares), near.middles[np.searchsorted(cumulated, shares)]
+    return [Spread(low=low, median=median, high=high) for low, median, high in (one.tolist() for one in every)]

@@ -71,11 +71,8 @@ def mark(
             if roots[p] == roots[q]:
                 same[q] |= np.uint16(1 << p)
     per_block = max(1, min(_NEAR_BYTES // n_bytes, last - first))
-    near, places, differing = (
-        np.empty(per_block, np.int64),
-        np.empty(per_block, np.int64),
-        np.empty(per_block, np.int64),
-    )
+    near, places = np.empty(per_block, np.int64), np.empty(per_block, np.int64)
+    differing = np.empty(per_block, np.int64)
     compared = 0
     for start in range(first, last, per_block):
         stop = min(last, start + per_block)

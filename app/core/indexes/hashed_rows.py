@@ -32,7 +32,6 @@ HashBytes = NDArray[np.uint8]
 Words = NDArray[np.uint64]
 
 _PER_WORD = 64
-MOST_ROWS_PER_BAND = 64
 
 
 def in_words(codes: HashBytes, fill: int) -> HashBytes:
@@ -58,14 +57,9 @@ def _equal_in(_: Any, x: Any, of_x: Any, y: Any, of_y: Any) -> tuple[Any, Any]:
     given = (x, of_x, y, of_y)
 
     def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
-        vector = ir.VectorType(ir.IntType(8), _PER_WORD)
-        of_both = [
-            builder.load(
-                builder.bitcast(place(context, builder, given[k], passed[k], passed[k + 1]), vector.as_pointer()),
-                align=1,
-            )
-            for k in (0, 2)
-        ]
+        kind = ir.VectorType(ir.IntType(8), _PER_WORD).as_pointer()
+        places = [place(context, builder, given[k], passed[k], passed[k + 1]) for k in (0, 2)]
+        of_both = [builder.load(builder.bitcast(one, kind), align=1) for one in places]
         return builder.bitcast(builder.icmp_unsigned("==", *of_both), ir.IntType(_PER_WORD))
 
     return types.uint64(*given), generate

@@ -7,6 +7,7 @@ rows, δ apart, for s frequencies; those of the form complex are E|k̂ − k|²,
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -21,14 +22,7 @@ from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
 from app.core.maps.fourier.features import Features, gram
 from app.core.maps.fourier.forms import FORMS, amplitudes
-from app.core.maps.fourier.projections import (
-    allocations,
-    check_allocations,
-    projection_of,
-    spectral,
-    unequal,
-    uniform_angles,
-)
+from app.core.maps.fourier.projections import allocations, check_allocations, projection_of, spectral, unequal
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,
@@ -100,6 +94,13 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
     base = spec.sampler.base if isinstance(spec.sampler, MomentMatching) else spec.sampler
     return ClosedForms(spec.sampler.kind if isinstance(base, MonteCarlo) else None, found)
+
+
+def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
+    """Draw n angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
+    angles = (2 * np.pi * rng.random(n)).astype(dtype)
+    angles[angles >= 2 * np.pi] = 0
+    return angles
 
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.

@@ -6,7 +6,7 @@ Frequencies are shared out among the summands of a kernel, from its one sampler;
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -284,13 +284,6 @@ def _together(
         start, end = end, end + len(one.weights)
         frequencies[start:end, own] = one.frequencies
     return frequencies, weights
-
-
-def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
-    """Draw n angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
-    angles = (2 * np.pi * rng.random(n)).astype(dtype)
-    angles[angles >= 2 * np.pi] = 0
-    return angles
 
 
 class Projection(ABC):

@@ -10,18 +10,8 @@ from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.scaled import ScaledKernel
-from app.core.maps.landmarks.selection.base import (
-    ROUNDING,
-    Run,
-    Selected,
-    operations_per_row,
-    own_values,
-    selected,
-    stacked,
-    streams,
-    take_in_order,
-    values,
-)
+from app.core.maps.landmarks.selection import base
+from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, own_values, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
@@ -68,7 +58,7 @@ class KernelDistances:
 
     def per_part(self, k: int) -> int:
         """As many as have so many kernel values."""
-        operations = operations_per_row(self._kernel, self._rows, self._rows[:1])
+        operations = base.operations_per_row(self._kernel, self._rows, self._rows[:1])
         return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
 
 
@@ -104,7 +94,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
     Clustered is a uniform sample of 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries.
     """
-    run, stream, n = Run(s, progress, threads, stages=2), streams(rng), rows.shape[0]
+    run, stream, n = Run(s, progress, threads, stages=2), base.streams(rng), rows.shape[0]
     entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
     most = max(s, min(max(_ROWS, _ROWS_PER_LANDMARK * s), _MOST_ENTRIES // entries))
     sample = rows[np.sort(rng.permutation(n)[:most])]
@@ -117,8 +107,8 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     _move(kernel, distances, sample, run)
     centres = _centres(kernel, sample, run.kept["labels"], run)
     basis = run.basis(kernel, centres)
-    take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
-    return selected(basis)
+    base.take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
+    return base.selected(basis)
 
 
 def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run: Run) -> Whole:
@@ -189,7 +179,7 @@ def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
     for members in clusters:
         found.append(_centre(kernel, sample[members], run))
         run.pause()
-    return stacked(found)
+    return base.stacked(found)
 
 
 def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
