@@ -3,10 +3,9 @@
 Frequencies are shared out among the summands of a kernel, from its one sampler; offsets are drawn beside them.
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
 from app.core.panels import Panels
 from app.core.progress import begin_anew
-from app.core.samplers.base import AnySampler, FrequencySampler, FrequencySet, SizeAdvice
+from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
 from app.core.samplers.learning import LearningFields
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths
 from app.core.samplers.uploaded import Uploaded
@@ -182,41 +181,6 @@ def of_allocation(text: str, allocation: Allocation, every: list[Allocation], sp
     return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"
 
 
-def draw_dense(spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
-    """Frequencies as a matrix, their weights and, where some are negative, signs.
-
-    Raises:
-        InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights have
-            both signs and the form has a meaning for positive ones only.
-    """
-    found = frequency_set(spec, rng, building)
-    with np.errstate(over="ignore"):  # what overflows is refused by name below
-        arrays: Arrays = {
-            "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
-            "weights": found.weights.astype(spec.numpy_dtype, copy=False),
-        }
-    check_arrays(spec, arrays)
-    warnings = found.warnings + lost_digits(
-        spec, np.maximum(found.frequencies.max(axis=0), -found.frequencies.min(axis=0))
-    )
-    kept = arrays["weights"] != 0
-    if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
-        arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)
-    if not arrays["frequencies"].any():
-        warnings += (ALL_ZERO,)
-    if (found.weights < 0).any():
-        if FORMS[spec.form].has_offsets or spec.normalize:
-            raise InvalidInput(
-                "this rule has negative weights, which have no real root: form phase and normalize have no "
-                "meaning; cos_sin and complex carry a signature",
-                "/normalize" if spec.normalize else "/form",
-            )
-        arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)
-        if spec.dtype is Dtype.float32:
-            warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
-    return Drawn(arrays, len(found.weights), warnings, found.report)
-
-
 def _prepared(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
     """The surroundings of a build: rows come as the kernel compares them, and sets are for the features of the spec."""
 
@@ -286,85 +250,17 @@ def _together(
     return frequencies, weights
 
 
-class Projection(ABC):
-    """Phases w_l·x of rows x, for frequencies w_l that frozen arrays stand for.
-
-    A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them. What it
-    writes of a row does not depend, bit for bit, on the rows beside it.
-    """
-
-    is_dense: ClassVar[bool] = True
-    """Whether frequencies and weights are frozen themselves; else both are computed, each weight as 1/n_frequencies."""
-
-    n_frequencies: int
-    frequencies_per_block: int = 1
-    """Slices of frequencies begin at a multiple of it."""
-    most_rows: int = 1 << 62
-    """The most rows that a projector should be asked for."""
-    largest_norm: float
-    """At least the largest |w_l|₁: no phase is larger than this times the largest entry of a row."""
-    bytes: int
-    """Memory that it holds."""
-
-    @abstractmethod
-    def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
-        """Open the frozen arrays."""
-
-    @classmethod
-    @abstractmethod
-    def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
-        """The arrays that say what s frequencies are."""
-
-    @classmethod
-    @abstractmethod
-    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
-        """Memory of these arrays and of the open projection."""
-
-    @classmethod
-    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
-        """The weights of the frequencies, (n_frequencies,), in the map's dtype; here those that are frozen."""
-        return arrays["weights"]
-
-    @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """What phases are made with beside the frozen arrays; here nothing."""
-        return {}
-
-    @classmethod
-    @abstractmethod
-    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
-        """Draw the set that a spec names, all randomness from `rng`, and freeze it.
-
-        Raises:
-            InvalidInput: there is no such set, or it leaves the range of the dtype.
-        """
-
-    @property
-    @abstractmethod
-    def frequencies(self) -> Floats:
-        """w, (n_frequencies, d), in the map's dtype; a projection that does not hold them computes them anew."""
-
-    @abstractmethod
-    def operations(self, rows: Rows) -> int:
-        """Cost of the phases of these rows, counted in multiplications of a matrix product."""
-
-    @abstractmethod
-    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
-        """The function that writes phases of the rows, (n, d).
-
-        Its arguments: a slice of k frequencies, and where to write their phases, in the first k columns of n rows,
-        C-contiguous.
-        """
-
-
 # Entries of the matrix looked at together.
 _ENTRIES_PER_BLOCK = 1 << 18
 # A set as it is frozen, and the map that holds it: for a coordinate of a frequency, and for that of all.
 _BYTES_PER_COORDINATE = 16
 
 
-class DenseProjection(Projection):
+class DenseProjection:
     """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d)."""
+
+    is_dense = True
+    most_rows = 1 << 62
 
     def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
         frequencies = arrays["frequencies"]
@@ -389,8 +285,47 @@ class DenseProjection(Projection):
 
     @classmethod
     def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
-        """Draw the matrix and the weights."""
-        return draw_dense(spec, rng, building)
+        """Frequencies as a matrix, their weights and, where some are negative, signs.
+
+        Raises:
+            InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
+                have both signs and the form has a meaning for positive ones only.
+        """
+        found = frequency_set(spec, rng, building)
+        with np.errstate(over="ignore"):  # what overflows is refused by name below
+            arrays: Arrays = {
+                "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
+                "weights": found.weights.astype(spec.numpy_dtype, copy=False),
+            }
+        check_arrays(spec, arrays)
+        largest = np.maximum(found.frequencies.max(axis=0), -found.frequencies.min(axis=0))
+        warnings = found.warnings + lost_digits(spec, largest)
+        kept = arrays["weights"] != 0
+        if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
+            arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)
+        if not arrays["frequencies"].any():
+            warnings += (ALL_ZERO,)
+        if (found.weights < 0).any():
+            if FORMS[spec.form].has_offsets or spec.normalize:
+                raise InvalidInput(
+                    "this rule has negative weights, which have no real root: form phase and normalize have no "
+                    "meaning; cos_sin and complex carry a signature",
+                    "/normalize" if spec.normalize else "/form",
+                )
+            arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)
+            if spec.dtype is Dtype.float32:
+                warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
+        return Drawn(arrays, len(found.weights), warnings, found.report)
+
+    @classmethod
+    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
+        """The weights of the frequencies, (n_frequencies,), in the map's dtype, which are frozen."""
+        return arrays["weights"]
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """Nothing."""
+        return {}
 
     @property
     def frequencies(self) -> Floats:
@@ -416,7 +351,7 @@ _BYTES_PER_FREQUENCY = 48
 _PRODUCTS_PER_ADDITION = 3
 
 
-class StructuredProjection(Projection):
+class StructuredProjection:
     """Phases for frequencies that stand in `signs`, uint8 (blocks, 3, D/8), and `radii`, (n_frequencies,).
 
     A bit of `signs` is an entry of D₁, D₂ or D₃, the highest of a byte first, set for −1; `radii` are the lengths of
@@ -521,10 +456,28 @@ def _only_summand(spec: BaseSpec) -> SpectralKernel:
     return spectral(spec)[0].blocks(spec.input_dim)[0].kernel
 
 
-_PROJECTIONS: dict[type[AnySampler], type[Projection]] = {StructuredOrthogonal: StructuredProjection}
-"""The projections of samplers that do not freeze a matrix of frequencies."""
+Projection = DenseProjection | StructuredProjection
+"""What makes phases w_l·x of rows x, for frequencies w_l that frozen arrays stand for.
+
+A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them. What it
+writes of a row does not depend, bit for bit, on the rows beside it.
+
+- `is_dense`: whether frequencies and weights are frozen themselves; else both are computed.
+- `frequencies_per_block`: slices of frequencies begin at a multiple of it.
+- `most_rows`: the most rows that a projector should be asked for.
+- `largest_norm`: at least the largest |w_l|₁: no phase is larger than this times the largest entry of a row.
+- `bytes`: memory that it holds.
+- `frozen`: the arrays that say what s frequencies are; `opening_bytes`: memory of these and of the open projection.
+- `draw`: draws the set that a spec names, all randomness from `rng`, and freezes it; InvalidInput if there is no such
+  set, or it leaves the range of the dtype.
+- `weights`, `derived`: those of the frequencies, and what phases are made with beside the frozen arrays.
+- `frequencies`: w, (n_frequencies, d), in the map's dtype.
+- `operations`: cost of the phases of rows, counted in multiplications of a matrix product.
+- `projector`: the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and where to
+  write their phases, in the first k columns of n rows, C-contiguous.
+"""
 
 
 def projection_of(spec: BaseSpec) -> type[Projection]:
     """The projection whose arrays the sampler of a spec draws."""
-    return _PROJECTIONS.get(type(spec.sampler), DenseProjection)
+    return StructuredProjection if isinstance(spec.sampler, StructuredOrthogonal) else DenseProjection

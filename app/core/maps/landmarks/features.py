@@ -273,12 +273,7 @@ class DistanceBlocks(KernelBlocks):
     operations_per_entry = 32
 
     def __init__(
-        self,
-        kernel: AnyKernel,
-        shape: Profile,
-        landmarks: Rows,
-        dtype: np.dtype[np.floating],
-        is_relative: bool = False,
+        self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool
     ) -> None:
         super().__init__(kernel, landmarks)
         self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
@@ -439,22 +434,16 @@ class LandmarkFeatures:
     Args:
         kernel: that of the map.
         landmarks: s of them, (s, d), prepared by the kernel, dense or sparse, in `dtype`. They are kept.
-        root: (s, r), in `dtype`.
-        dtype: of rows and features, float32 or float64.
+        root: (s, r), float32 or float64, which is the `dtype` of rows and features.
         threads: how many may be used.
         is_relative: whether features of rows far from all landmarks must be as good beside their own norm.
     """
 
     def __init__(
-        self,
-        kernel: AnyKernel,
-        landmarks: Rows,
-        root: Floats,
-        dtype: np.dtype[np.floating],
-        threads: int,
-        is_relative: bool = False,
+        self, kernel: AnyKernel, landmarks: Rows, root: Floats, threads: int, is_relative: bool = False
     ) -> None:
-        self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype, is_relative), dtype, threads
+        self._blocks, self._dtype = kernel_blocks(kernel, landmarks, root.dtype, is_relative), root.dtype
+        self._threads = threads
         self._is_exact, self._safe_entry = isinstance(self._blocks, ExactBlocks), safe_entry(kernel, landmarks, root)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
         self.nbytes = self._blocks.nbytes + self._root.nbytes

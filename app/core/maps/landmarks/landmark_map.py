@@ -289,7 +289,7 @@ class LandmarkMap(FeatureMap):
         self.kernel = _kernel(spec)
         self._landmarks = opened_landmarks(arrays, spec.input_dim)
         self._features = LandmarkFeatures(
-            self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads, is_relative=spec.normalize
+            self.kernel, self._landmarks, arrays["root"], threads, is_relative=spec.normalize
         )
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
@@ -370,7 +370,7 @@ class LandmarkMap(FeatureMap):
         made, warnings = rooted(spec, kernel, arrays, building.progress, state)
         warnings = rows.warnings + warnings
         landmarks = opened_landmarks(made, spec.input_dim)
-        features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
+        features = LandmarkFeatures(kernel, landmarks, made["root"], building.threads)
         pause = partial(building.progress.checkpoint, state)
         report |= measured(kernel, lambda some: features.of(some, pause), rows, spec.seed)
         s, rank = made["root"].shape
