@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import made
-from app.core.maps.landmarks.learning import split
+from app.core.maps.landmarks.landmark_map import split
 from app.core.maps.landmarks.samplers import Landmarks, Selection
 from app.core.spec import MapSpec
 from benchmarks.data import loaded, neighbour_distance, standardised

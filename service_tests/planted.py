@@ -109,7 +109,7 @@ FAULTS = {
         "app/core/input.py", "changed -= self._shifts", "changed += self._shifts", f"{CORE}/test_input.py"
     ),
     "correction of a sum": Fault(
-        "app/core/hashing/sign_law.py", "terms[:, -2]) / 24", "terms[:, -2]) / 12", f"{CORE}/hashing"
+        "app/core/hashing/signed_codes.py", "terms[:, -2]) / 24", "terms[:, -2]) / 12", f"{CORE}/hashing"
     ),
     "stale cache": Fault(
         "app/services/cache.py",

@@ -15,8 +15,7 @@ from app.core.diagnostics import Diagnostic, Finding, Takes
 from app.core.drawing import Drawing
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
-from app.core.indexes.batch import Batch, CheckCount
-from app.core.indexes.options import SearchOptions
+from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.json_text import check_options
 from app.core.recommendations import RecommendationOptions
 from app.formats.arrow import Arrow

@@ -10,7 +10,7 @@ import numpy as np
 from app.core.arrays import Array
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
-from app.core.hashing.row_samples import refuse_unsampled
+from app.core.hashing.sampling import refuse_unsampled
 from app.core.maps import FeatureMap
 from app.formats.base import Body, Posted
 from app.formats.json.body import members, rows_or_reference

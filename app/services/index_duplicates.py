@@ -8,9 +8,9 @@ import orjson
 from pydantic import BaseModel, Field
 
 from app.core.errors import InvalidInput
-from app.core.indexes import vector_ids
+from app.core.indexes import labels
+from app.core.indexes.banding import Image
 from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
-from app.core.indexes.image import Image
 from app.core.indexes.options import DuplicatesOptions
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
@@ -111,6 +111,6 @@ def _written(options: DuplicatesOptions, opened: OpenIndex, image: Image, found:
 
 def _ids(image: Image, found: Duplicates) -> Iterator[list[int | str]]:
     """The ids of each cluster, numbers first."""
-    ids = np.array([one for block in image.ids for one in vector_ids.every(block)], np.object_)
+    ids = np.array([one for block in image.ids for one in labels.every(block)], np.object_)
     for slots in found.clusters():
-        yield sorted(map(vector_ids.read, ids[slots]), key=lambda one: (isinstance(one, str), one))
+        yield sorted(map(labels.read, ids[slots]), key=lambda one: (isinstance(one, str), one))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.errors import TooLarge
-from app.core.indexes import vector_ids
-from app.core.indexes.image import ChangedBlock, HeldCodes, Image
+from app.core.indexes import labels
+from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
 from app.services.cache import Cache
 from app.services.index_spec import layout
 from app.store.errors import StoreDamaged
@@ -116,7 +116,7 @@ class Images:
 def _changed(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
     """A block of n vectors as images take it; StoreDamaged if it is none."""
     stride = _stride(manifest)
-    if len(block.codes) != BLOCK * stride or vector_ids.count(block.ids) != n:
+    if len(block.codes) != BLOCK * stride or labels.count(block.ids) != n:
         raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} and {len(block.ids)} bytes")
     rows = np.frombuffer(block.codes, np.uint8).reshape(BLOCK, stride)
     marks = np.ascontiguousarray(rows[:, :MARK_BYTES]).view("<u8")[:, 0]

@@ -6,8 +6,8 @@ import numpy as np
 
 from app.core.arrays import Matrix, Rows
 from app.core.errors import InvalidInput
-from app.core.indexes import tags, vector_ids
-from app.core.indexes.image import Image
+from app.core.indexes import labels
+from app.core.indexes.banding import Image
 from app.core.indexes.kept_rows import restored
 from app.core.indexes.options import SearchOptions
 from app.core.indexes.search import Hits, search
@@ -55,7 +55,7 @@ class Search:
         queries = opened.codes.written(opened.feature_map, rows)
         similarity = options.min_similarity
         least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
-        marked = None if options.tag is None else tags.number(tags.mark(options.tag, "/tag"))
+        marked = None if options.tag is None else labels.number(labels.mark(options.tag, "/tag"))
         every = search(image, opened.layout, queries, k, least, marked, self._threads)
         return [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every)]
 
@@ -75,12 +75,12 @@ class Search:
 
     def _written(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
         self._take(sum(map(len, ids)))  # some are longer than all else that is told of a vector
-        told: Result = {"ids": [vector_ids.read(one) for one in ids]}
+        told: Result = {"ids": [labels.read(one) for one in ids]}
         return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
 
     def _id(self, slot: int) -> bytes:
         block, place = divmod(slot, self._opened.layout.slots_per_block)
-        return vector_ids.at(self._image.ids[block], place)
+        return labels.at(self._image.ids[block], place)
 
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
         """The similarities of a row with vectors, as they are kept now; NaN with those that are gone."""

@@ -6,8 +6,7 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, Field, model_validator
 
 from app.core.errors import InvalidInput
-from app.core.indexes.banding import Banding
-from app.core.indexes.image import Layout
+from app.core.indexes.banding import Banding, Layout
 from app.core.model import NAME_PATTERN, Frozen
 from app.store.index_manifest import IndexManifest
 from app.store.index_scripts import BLOCK

@@ -6,11 +6,10 @@ from contextlib import ExitStack, contextmanager
 from app.core.arrays import PostedRows
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.indexes import tags, vector_ids
-from app.core.indexes.batch import Batch, CheckCount
-from app.core.indexes.image import Image
+from app.core.indexes import labels
+from app.core.indexes.banding import Image
 from app.core.indexes.kept_rows import kept
-from app.core.indexes.options import SearchOptions
+from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import VectorNotFound
@@ -51,7 +50,7 @@ class IndexVectors:
 
     def remove(self, name: str, vector_id: int | str) -> None:
         """Take a vector out of an index; VectorNotFound if there is none of this id."""
-        written = vector_ids.written(vector_id, "")
+        written = labels.written(vector_id, "")
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
             raise VectorNotFound(name, vector_id)
 
@@ -101,8 +100,8 @@ class IndexVectors:
         for member, came in (("ids", ids), ("tags", batch.tags)):
             if came is not None and len(came) != n:
                 raise InvalidInput(f"{len(came)} {member} and {n} vectors came; each vector has one", f"/{member}")
-        keys = vector_ids.every_written(ids, "/ids")
-        marks = [tags.UNTAGGED] * n if batch.tags is None else tags.marks(batch.tags, "/tags")
+        keys = labels.every_written(ids, "/ids")
+        marks = [labels.UNTAGGED] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)
         vectors = kept(rows) if opened.manifest.keep == "vectors" else [b""] * n
         self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes)

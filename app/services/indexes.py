@@ -10,8 +10,7 @@ from typing import NamedTuple
 
 import cachetools
 
-from app.core.indexes.banding import Banding
-from app.core.indexes.image import Layout
+from app.core.indexes.banding import Banding, Layout
 from app.core.maps import FeatureMap
 from app.services.errors import IndexExists, IndexNotFound
 from app.services.index_codes import IndexCodes

@@ -14,8 +14,7 @@ from pydantic_core import to_json
 from app.core.answers import RowBlocks
 from app.core.arrays import row_blocks
 from app.core.maps import FeatureMap, Gives, derived, family_of, opened
-from app.core.maps.taken_map import TakenMap
-from app.core.maps.terms import ArraysOnDemand
+from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs

@@ -8,7 +8,7 @@ import numpy as np
 from app.core.answers import RowBlocks, rows_of
 from app.core.arrays import Array, Rows
 from app.core.hashing.encodings import Encoder, Encoding
-from app.core.hashing.signed_encodings import SIGNED
+from app.core.hashing.signed_codes import SIGNED
 from app.core.maps import FeatureMap, Gives, family_of
 from app.core.maps.terms import BaseSpec, Form
 from app.services import hashing, vectors

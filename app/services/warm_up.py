@@ -27,11 +27,11 @@ from app.core.compiled import NotKept, keep_in, kept_in, loading_only
 from app.core.diagnostics.hermitian_tiles import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
-from app.core.indexes import vector_ids
-from app.core.indexes.band_curves import first_bands
+from app.core.indexes import labels
 from app.core.indexes.banding import Banding, Candidates, bucket_words, segment
 from app.core.indexes.duplicates import duplicates
-from app.core.indexes.scanning import nearest
+from app.core.indexes.hashed_rows import first_bands
+from app.core.indexes.search import nearest
 from app.core.json_text import check_names, spans
 from app.core.length_scales import as_they_are
 from app.core.maps import made
@@ -114,7 +114,7 @@ def _hashes() -> None:
     codes = tables.codes(rows, Encoder(Encoding.packed, 8))
     nearest(codes, codes, 1, 8, 1)
     bands = Banding(1, 1)
-    vector_ids.at(b"\1\0a", vector_ids.count(b"\1\0a") - 1)
+    labels.at(b"\1\0a", labels.count(b"\1\0a") - 1)
     candidates = Candidates((segment(codes, 8, bands),), 1)
     candidates.of(candidates.buckets(bucket_words(codes, 8, bands)[:, 0].copy()))
     first_bands(codes, codes[None], codes, 1, no_pause)

@@ -14,9 +14,9 @@ from scipy import sparse
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.hashing.signed_encodings import SIGNED
+from app.core.hashing.signed_codes import SIGNED
 from app.core.maps import FeatureMap, family_of, opened
-from app.core.maps.optional_results import PAIRS
+from app.core.maps.base import PAIRS
 from app.core.maps.terms import Dtype, Form, Gives
 from app.core.spec import MapSpec
 from service_tests.core.combinations import (

@@ -16,10 +16,10 @@ from app.core.diagnostics.gram import Gram
 from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
 from app.core.discrepancy import box_discrepancy
-from app.core.indexes import costs, true_neighbours
+from app.core.indexes import hashed_rows
 from app.core.indexes.advice import AdviceOptions, advised
 from app.core.kernels import Kernel
-from app.core.maps.fourier import phases
+from app.core.maps.fourier import features
 from app.core.progress import Progress
 from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
@@ -77,12 +77,12 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
         (agreement_counts, "_SAMPLES_PER_BLOCK", 400),
         (agreement_counts, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
-        (phases, "_ROWS_PER_BLOCK", 2),
-        (phases, "_LEAST_STEPS_PER_PART", 1),
+        (features, "_ROWS_PER_BLOCK", 2),
+        (features, "_LEAST_STEPS_PER_PART", 1),
         # States would differ by what a clock says.
         (measuring, "_seconds", lambda *_: 0.5),
-        (costs, "_median", lambda *_: 1000.0),
-        (true_neighbours, "_PAIRS_PER_BLOCK", 400),
+        (hashed_rows, "_median", lambda *_: 1000.0),
+        (hashed_rows, "_PAIRS_PER_BLOCK", 400),
         (trials, "_MOST_MAPS", 6),
         (trials, "FRESH_MAPS", 2),
     ):

@@ -18,7 +18,7 @@ if width := int(sys.argv[1]):
 from itertools import product
 import numpy as np
 from scipy.sparse import csr_array
-from app.core.indexes.scanning import BITS, nearest
+from app.core.indexes.search import BITS, nearest
 from app.core.maps import made
 from app.core.spec import MapSpec
 

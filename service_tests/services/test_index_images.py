@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import redis
 
-from app.core.indexes.batch import Batch, CheckCount
-from app.core.indexes.options import SearchOptions
+from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.index_spec import AskedIndex

@@ -1,4 +1,4 @@
-"""The compiled inner loops of weighted minhash by darts, whose time grows with entries plus hashes.
+"""Samples of rows by darts, in a time that grows with entries plus hashes.
 
 On the plane of weight w > 0 and rank y > 0 of each coordinate darts land evenly, one on a unit of area, and each
 carries one of n hashes. The sample (i*, t*) of a row and hash is the dart of the lowest rank with w < ũ_i* that carries
@@ -8,29 +8,147 @@ min(ũ, ṽ) too: with probability Σ min/Σ max. So darts of all hashes are dra
 
 What an entry meets below a row's limit are few of the cells into which the plane is cut: the octaves below its own, of
 which there is no end, are in a cell or two. They are looked at as long as there is a dart in them more often than 2^−48
-times. A cell that several rows meet is drawn once for all that come together.
+times. A cell that several rows meet is drawn once for all that come together. The cells and the
+drawing of them are a frozen stream.
+
+The plane of weight and rank is cut into cells that follow the scale of entries, so that rows of any norm take the same
+time. Octave o holds the weights in [2^o, 2^(o+1)); a dart's rank is told in the unit 2^−o of its own octave. Cells are
+
+- of single octaves, with ranks from 9/32 on: layer l those from 9/32 + 2l to 9/32 + 2(l + 1),
+- of blocks of 8 octaves, with ranks from 1/32 to 9/32,
+- of blocks of 64 octaves, with ranks below 1/32.
+
+So each has the area 2, and its number of darts the law of Poisson of mean 2. A block of random words holds two darts,
+and in the first block of a cell, what bits these leave tell how many it has: with two of three cells it is enough.
 """
 
+from decimal import Decimal, localcontext
 from math import e, factorial, log, log2
 
 import numpy as np
 
-from app.core.arrays import Matrix, Whole
+from app.core.arrays import Matrix, Whole, row_blocks
 from app.core.compiled import compiled
-from app.core.hashing.dart_cells import (
-    AREA,
-    CELLS,
-    FROM,
-    KIND_BITS,
-    KINDS,
-    LAYER_BITS,
-    MOST,
-    MOST_DARTS,
-    SHIFT,
-    Darts,
-    draw,
-)
-from app.core.hashing.parameter_stream import Word, Words
+from app.core.hashing.encodings import Samples
+from app.core.hashing.parameter_stream import Word, Words, philox
+from app.core.hashing.sampling import Entries, Load, SampleSource
+from app.core.progress import Pause, no_pause
+from app.core.threads import for_each
+
+STREAM_VERSION = 1
+# Beside the version, what tells this stream from that of GCWS: "dart" in ASCII.
+_STREAM = np.uint64(0x64617274 << 32 | STREAM_VERSION)
+
+KINDS, AREA = 3, 2
+# Blocks of octaves are of 2^(3·kind); of each kind the least rank, and how many ranks.
+SHIFT = 3
+FROM = np.array([9 / 32, 1 / 32, 0.0])
+_HEIGHTS = np.array([2.0, 1 / 4, 1 / 32])
+# The name of a cell is its block of octaves, kind and layer in one number: so many bits are for the latter two.
+KIND_BITS, LAYER_BITS = 2, 24
+# Cells that are drawn at a time: enough for vector units, and all in the cache.
+CELLS = 512
+_SPARE, _SPARE_BITS = np.uint64(12), np.uint64(0xFFF)
+_UNIFORM_BITS = np.uint64(52)
+_UNIFORM = np.uint64((1 << 52) - 1)
+
+
+def _counts() -> Words:
+    """Of 48 random bits, the numbers from which on a cell has more than 0, 1, … darts; to the same bits everywhere."""
+    with localcontext(prec=50):
+        chance = below = (-Decimal(AREA)).exp()
+        found = []
+        while (least := round(below * 2**48)) < 2**48:
+            found.append(least)
+            chance *= Decimal(AREA) / len(found)
+            below += chance
+    return np.array(found, np.uint64)
+
+
+_COUNTS = _counts()
+MOST = len(_COUNTS)
+MOST_DARTS = MOST * CELLS + 2
+
+DartArrays = tuple[Words, Whole, Matrix]
+"""Of darts t and a second word, (2, n), octave and hash, (2, n), and place in the octave and rank, (2, n)."""
+
+
+@compiled
+def draw(key: tuple[Word, int], cells: Whole, darts: DartArrays, n_hashes: int) -> None:
+    """Draw the darts of cells of given coordinates and names; write where those of each begin, and the last end."""
+    raw, whole = darts[0], darts[1]
+    n = cells.shape[1] - 1
+    names, begins = cells[1], cells[2]
+    blocks = np.empty(4 * n, np.uint64).reshape(4, n)
+    for k in range(n):
+        _count(key, cells, k, 0, blocks[:, k])
+    philox((key[0], _STREAM), 0, blocks)
+    begins[0] = 0
+    for k in range(n):
+        spare = np.uint64(0)
+        for word in range(4):
+            spare = spare << _SPARE | (blocks[word, k] & _SPARE_BITS)
+        found = 0
+        for least in range(MOST):
+            found += spare >= _COUNTS[least]
+        begins[k + 1] = found
+    full = np.empty(n, np.int64)
+    n_full = n_more = 0
+    for k in range(n):
+        full[n_full] = k
+        n_full += begins[k + 1] > 2
+        n_more += max(0, (begins[k + 1] - 1) >> 1)
+        begins[k + 1] += begins[k]
+    # Each cell writes two darts, and later ones write over those that it has not: without a branch, as counts cannot
+    # be foreseen. So the darts beyond two come first.
+    more, owners = np.empty(4 * n_more, np.uint64).reshape(4, n_more), np.empty((2, n_more), np.int64)
+    place = 0
+    for k in full[:n_full]:
+        for number in range(1, (begins[k + 1] - begins[k] + 1) >> 1):
+            owners[0, place], owners[1, place] = k, begins[k] + 2 * number
+            _count(key, cells, k, number, more[:, place])
+            place += 1
+    philox((key[0], _STREAM), 0, more)
+    for k in range(n_more):
+        _write(more[:, k], owners[1, k], names[owners[0, k]], raw, whole)
+    for k in range(n):
+        _write(blocks[:, k], begins[k], names[k], raw, whole)
+    _read(begins[n], darts, n_hashes)
+
+
+@compiled
+def _count(key: tuple[Word, int], cells: Whole, cell: int, number: int, counter: Words) -> None:
+    """Write the counter of a block of random words of a cell."""
+    counter[0], counter[1] = np.uint64(cells[0, cell]), np.uint64(key[1])
+    counter[2], counter[3] = np.uint64(cells[1, cell]), np.uint64(number)
+
+
+@compiled
+def _write(block: Words, at: int, name: int, raw: Words, whole: Whole) -> None:
+    """Write the two darts of a block, two words and the name of the cell each."""
+    raw[0, at], raw[1, at], whole[0, at] = block[0], block[1], name
+    raw[0, at + 1], raw[1, at + 1], whole[0, at + 1] = block[2], block[3], name
+
+
+@compiled
+def _read(n: int, darts: DartArrays, n_hashes: int) -> None:
+    """Turn the words of n darts and the names of their cells into numbers."""
+    raw, whole, real = darts
+    t, second, octave, h, place, rank = raw[0], raw[1], whole[0], whole[1], real[0], real[1]
+    n_all = np.uint64(n_hashes)
+    for k in range(n):
+        name = octave[k]
+        kind, layer = name >> LAYER_BITS & 3, name & ((1 << LAYER_BITS) - 1)
+        shift = SHIFT * kind
+        t[k] >>= _SPARE
+        # 52 bits times n: above the 52nd the hash, below it where in the cell the rank is.
+        product = (second[k] >> _SPARE) * n_all
+        octave[k] = (name >> (LAYER_BITS + KIND_BITS) << shift) + np.int64(t[k] >> np.uint64(52 - shift))
+        h[k] = np.int64(product >> _UNIFORM_BITS)
+        place[k] = (np.float64(np.int64(t[k] << np.uint64(shift) & _UNIFORM)) + 0.5) * 2.0**-52
+        along = np.float64(layer) + (np.float64(np.int64(product & _UNIFORM)) + 0.5) * 2.0**-52
+        rank[k] = FROM[kind] + _HEIGHTS[kind] * along
+
 
 _RAREST = 2.0**-48
 _POWERS = 2.0 ** np.arange(256)
@@ -100,11 +218,8 @@ def throw(
         samples: coordinate and t of each, −1 where there is none yet.
     """
     coordinates, octaves = weights[0], weights[1]
-    cells, slots, visits = (
-        np.empty((3, CELLS + 1), np.int64),
-        np.zeros(_SLOTS, np.int64),
-        np.empty((3, _VISITS), np.int64),
-    )
+    cells, visits = np.empty((3, CELLS + 1), np.int64), np.empty((3, _VISITS), np.int64)
+    slots = np.zeros(_SLOTS, np.int64)
     darts = np.empty((2, MOST_DARTS), np.uint64), np.empty((2, MOST_DARTS), np.int64), np.empty((2, MOST_DARTS))
     n_cells = n_visits = 0
     for k in range(entries.shape[0]):
@@ -114,7 +229,7 @@ def throw(
         for kind in range(KINDS):
             block, scale = top >> SHIFT * kind, part
             while ranks[1][row] * scale > max(FROM[kind], _RAREST):
-                # Darts of several octaves are looked at again: those of the lower ones were past the limit.
+                # DartArrays of several octaves are looked at again: those of the lower ones were past the limit.
                 layer = _layer(ranks[0][row] * scale) if kind == 0 else 0
                 while layer == 0 or (kind == 0 and FROM[0] + AREA * layer < ranks[1][row] * scale):
                     if n_cells == CELLS or n_visits == _VISITS:
@@ -151,7 +266,7 @@ def _layer(rank: float) -> int:
 def _take(
     visits: Whole,
     begins: Whole,
-    darts: Darts,
+    darts: DartArrays,
     entries: Whole,
     rows: Whole,
     weights: tuple[Whole, Whole, Matrix],
@@ -193,3 +308,126 @@ def _keep(i: int, first: Whole, raw: Words, whole: Whole, found: Whole) -> int:
     for dart in first:
         found[whole[1, dart], 0], found[whole[1, dart], 1] = i, np.int64(raw[0, dart])
     return 0
+
+
+Part = tuple[Whole, Whole, Whole]
+"""Numbers of rows, and where the entries of each that are looked at begin and end."""
+
+GROUP = 4096
+"""Hashes whose darts are drawn together: their number bounds what is held of a row."""
+
+# Of darts below the first limit of a row, n(log n + the first) are expected: in one row of twenty some hash has none.
+# Then limits rise by n times the second, until all have: again in one of twenty.
+_SURPLUS, _MORE = 3.0, 3.0
+# What one thread does at a time, in entries or hashes: so many rows share cells, and their ranks stay in the cache.
+_STEPS_PER_PART = 1 << 16
+_MOST_ENTRIES_PER_PART = 1 << 20
+
+
+class Darts(SampleSource):
+    """Darts of a seed; each is drawn anew whenever a row meets it."""
+
+    entries_per_block = 1 << 20
+    samples_per_block = 1 << 19
+    # These hold for rows that a client has looked for, of which some hash finds its dart at the sixth limit only. Rows
+    # as they come take a third of the time.
+    operations_per_row = 24_000
+    """Time of a row, whatever its entries, in multiplications of a matrix product."""
+    operations_per_entry = 8000
+    """Time of an entry, whatever the number of hashes, in multiplications of a matrix product."""
+    operations_per_dart = 600
+    """Time of a dart below the limit of a row, in multiplications of a matrix product."""
+    blocks_at_once = 1
+    nbytes = 0
+
+    def __init__(self, seed: int, s: int, threads: int) -> None:
+        self._seed, self._s, self._threads = np.uint64(seed), s, threads
+
+    def sampled_with(self, hashes: slice) -> int:
+        """How many hashes are in the groups of these."""
+        return min(self._s, -(-int(hashes.stop) // GROUP) * GROUP) - int(hashes.start) // GROUP * GROUP
+
+    def operations(self, load: Load, s: int) -> int:
+        """Time of each row, of some cells of each entry and of the darts of each row, group by group."""
+        found = 0.0
+        for group in row_blocks(s, GROUP):
+            of_row = self.operations_per_row + self.operations_per_dart * _limit(group.stop - group.start)
+            found += self.operations_per_entry * load.n_entries + of_row * load.n_rows
+        return int(found)
+
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of every row and hash, row by row; threads share out the rows."""
+        octaves, parts = np.empty(entries.logs.shape, np.int64), np.empty(entries.logs.shape)
+        binary_weights(entries.logs, octaves, parts)
+        thrown = _Rows(entries.indptr, (entries.coordinate, octaves, parts), self._threads)
+        samples = np.full((n_rows, hashes.stop - hashes.start, 2), -1)
+        for number in range(hashes.start // GROUP, -(-hashes.stop // GROUP)):
+            start, stop = number * GROUP, min(self._s, (number + 1) * GROUP)
+            found = thrown.samples((self._seed, number), stop - start, pause)
+            first, last = max(start, hashes.start), min(stop, hashes.stop)
+            samples[:, first - hashes.start : last - hashes.start] = found[:, first - start : last - start]
+        return samples
+
+
+class _Rows:
+    """Rows whose entries are weights: coordinate, octave and part of each."""
+
+    def __init__(self, indptr: Whole, weights: tuple[Whole, Whole, Matrix], threads: int) -> None:
+        self._indptr, self._weights, self._threads = indptr, weights, threads
+        self._tops, self._sums = np.empty(len(indptr) - 1, np.int64), np.empty(len(indptr) - 1)
+        scales(indptr, weights[1], weights[2], self._tops, self._sums)
+
+    def samples(self, key: tuple[np.uint64, int], n_hashes: int, pause: Pause) -> Samples:
+        """(i*, t*) of the hashes of a group, (rows, n_hashes, 2); −1 for a row without entries."""
+        samples = np.full((len(self._tops), n_hashes, 2), -1)
+        left = np.flatnonzero(self._sums)
+        seen, limits = np.zeros(len(self._tops)), np.zeros(len(self._tops))
+        limits[left] = _limit(n_hashes) / self._sums[left]
+        lowest = np.repeat(limits[:, None], n_hashes, axis=1)
+
+        def work(part: Part) -> None:
+            entries, rows = self._by_coordinate(part)
+            throw(key, entries, rows, self._weights, self._tops, (seen, limits), lowest, samples)
+
+        while left.size:
+            together, alone = self._parts(left, n_hashes)
+            for_each(work, together, self._threads, pause)
+            for_each(work, alone, 1, pause)
+            # A hash without a dart looks farther; what others have found stays.
+            without = samples[left, :, 0] < 0
+            left, without = left[without.any(axis=1)], without[without.any(axis=1)]
+            seen[left] = limits[left]
+            limits[left] += _MORE * n_hashes / self._sums[left]
+            lowest[left] = np.where(without, limits[left, None], lowest[left])
+        return samples
+
+    def _by_coordinate(self, part: Part) -> tuple[Whole, Whole]:
+        """Numbers of the entries of a part, coordinate by coordinate, and the row of each."""
+        rows, begins, ends = part
+        counts = ends - begins
+        entries = np.arange(counts.sum()) + np.repeat(begins - np.cumsum(counts) + counts, counts)
+        if len(rows) == 1:  # in order as they are
+            return entries, np.repeat(rows, counts)
+        order = np.argsort(self._weights[0][entries])
+        return entries[order], np.repeat(rows, counts)[order]
+
+    def _parts(self, rows: Whole, n_hashes: int) -> tuple[list[Part], list[Part]]:
+        """Parts of the work on these rows: whole rows, and pieces of long ones, of which one is done after another."""
+        begins, ends = self._indptr[rows], self._indptr[rows + 1]
+        is_long = ends - begins > _MOST_ENTRIES_PER_PART
+        alone = [
+            (np.array([row]), np.array([piece.start]), np.array([piece.stop]))
+            for row, begin, end in zip(rows[is_long], begins[is_long], ends[is_long], strict=True)
+            for piece in row_blocks(end, _MOST_ENTRIES_PER_PART, begin)
+        ]
+        rows, begins, ends = rows[~is_long], begins[~is_long], ends[~is_long]
+        steps = np.cumsum(ends - begins + 2 * n_hashes)
+        most = max(1, min(_STEPS_PER_PART, -(-int(steps[-1]) // self._threads))) if len(steps) else 1
+        starts = np.flatnonzero(np.diff(steps // most, prepend=-1))
+        together = zip(*(np.split(array, starts[1:]) for array in (rows, begins, ends)), strict=True)
+        return [part for part in together if len(part[0])], alone
+
+
+def _limit(n_hashes: int) -> float:
+    """How many darts of a row are looked at first."""
+    return n_hashes * (log(n_hashes) + _SURPLUS)

@@ -1,19 +1,27 @@
-"""The entries of rows, and the compiled inner loops of their consistent weighted sampling (GMM paper, algorithm 1).
+"""Samples of rows: in blocks of bounded memory, on several threads; and those of consistent weighted sampling.
 
-For each hash and each entry ũ_i > 0 of a row, t = ⌊p log ũ_i · (1/r) + β⌋ and a = κ − r t, where κ = log c − r(1 − β);
-the sample (i*, t*) is that of the smallest a, of equal ones the smallest i. The four numbers r, 1/r, κ and β of a
-coordinate and hash stand in tables of shape (coordinates, 4, hashes): the hash is innermost and contiguous.
+By consistent weighted sampling (GMM paper, algorithm 1), for each hash and each entry ũ_i > 0 of a row,
+t = ⌊p log ũ_i · (1/r) + β⌋ and a = κ − r t, where κ = log c − r(1 − β); the sample (i*, t*) is that of the smallest a,
+of equal ones the smallest i. The four numbers r, 1/r, κ and β of a coordinate and hash are held in tables of shape
+(coordinates, 4, hashes), in which the hash is innermost and contiguous, or drawn as they are met.
 """
 
+from abc import ABC, abstractmethod
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, Whole, dense
+from app.core.arrays import Matrix, Rows, Whole, dense, named, row_blocks
 from app.core.compiled import compiled
+from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Codes, Samples
 from app.core.hashing.parameter_stream import Word, logarithms, sampling_parameters
 from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.progress import Pause, no_pause
 from app.core.sparse_rows import compressed
+from app.core.threads import for_each
 
 # All rows meet this many coordinates before the next ones, with this many hashes: half a megabyte of parameters, which
 # stays in a core's cache. Of more coordinates each of _MOST_PARTS parts gets its share, as rows have few entries there.
@@ -145,9 +153,8 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, 
                 entry = winner[row, h]
                 i = coordinates[entry]
                 out[row, start + h, 0] = i
-                out[row, start + h, 1] = np.int64(
-                    np.floor(logs[entry] * table[i, 1, hashes.start + h] + table[i, 3, hashes.start + h])
-                )
+                t = np.floor(logs[entry] * table[i, 1, hashes.start + h] + table[i, 3, hashes.start + h])
+                out[row, start + h, 1] = np.int64(t)
 
 
 @compiled
@@ -201,3 +208,153 @@ def count_collisions(x: Whole, y: Whole, out: Whole) -> None:
             for h in range(x.shape[1]):
                 equal += (x[i, h, 0] == y[j, h, 0]) and (x[i, h, 1] == y[j, h, 1])
             out[i, j] += equal
+
+
+class Load(NamedTuple):
+    """What is to be sampled."""
+
+    n_rows: int
+    n_entries: int
+    n_coordinates: int
+    """How many coordinates the blocks of rows meet, each block for itself."""
+
+
+class SampleSource(ABC):
+    """What makes samples of entries, by draws of its own."""
+
+    entries_per_block: int
+    """How many entries to sample at a time at most."""
+    samples_per_block: int
+    """How many samples to make at a time at most."""
+    blocks_at_once: int
+    """How many threads may call `samples` at a time."""
+    nbytes: int
+    """Memory held."""
+
+    @abstractmethod
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of every row and hash, shape (n_rows, hashes, 2); −1 for a row without entries.
+
+        Where it takes long, it calls `pause` between steps; `blocks_at_once` is then 1.
+        """
+
+    @abstractmethod
+    def operations(self, load: Load, s: int) -> int:
+        """Multiplications of a matrix product that take as long as all s samples of the load."""
+
+    def sampled_with(self, hashes: slice) -> int:
+        """How many hashes are sampled where these are asked for."""
+        return int(hashes.stop - hashes.start)
+
+
+def refuse_unsampled(codes: Codes, pointer: str) -> None:
+    """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any."""
+    refuse_rows(np.flatnonzero((codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]) < 0), pointer)
+
+
+def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
+    """Raise InvalidInput naming these rows, which have no sample, if there are any; they stood at `pointer`."""
+    if rows.size:
+        raise InvalidInput(
+            f"row {named(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, and "
+            "the min-max kernel is 0/0",
+            f"{pointer}/{rows[0]}",
+        )
+
+
+# Tables up to this size are held.
+MOST_TABLE_BYTES = 1 << 28
+# Fewer hashes are not worth a thread of their own when they are split.
+_LEAST_HASHES = 16
+# What one thread does at a time, if the hashes can be split so finely: a tenth of a second.
+_OPERATIONS_PER_PART = 1 << 31
+
+
+class Parameters(SampleSource):
+    """The random parameters r, c, β of a seed for every coordinate and hash; how they are kept changes no sample."""
+
+    operations_per_hash = 16
+    """Time of the hash of one entry, in multiplications of a matrix product."""
+    operations_per_draw: int
+    """Time of drawing the parameters of one coordinate and hash, in multiplications of a matrix product."""
+
+    def operations(self, load: Load, s: int) -> int:
+        """Time of the hashes of all entries, and of the draws that they take."""
+        return (self.operations_per_hash * load.n_entries + self.operations_per_draw * load.n_coordinates) * s
+
+
+class HeldParameters(Parameters):
+    """Parameters that are drawn once, and held in one table of shape (coordinates, 4, s)."""
+
+    # Little enough for the caches, and for two threads beside the result.
+    entries_per_block = 1 << 16
+    samples_per_block = 1 << 17
+    operations_per_draw = 0
+
+    def __init__(self, seed: int, n_coordinates: int, s: int, threads: int) -> None:
+        self.blocks_at_once = threads
+        self.table = _aligned((n_coordinates, 4, s))
+        """r, 1/r, κ and β of each coordinate and hash."""
+        self.nbytes = self.table.nbytes
+
+        def fill(block: slice) -> None:
+            fill_table(np.uint64(seed), np.arange(block.start, block.stop), 0, self.table[block])
+
+        for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
+
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of every row and hash, sampled row by row in a quarter of a second or less."""
+        del pause
+        samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
+        sample_rows(entries.indptr, entries.coordinate, entries.logs, self.table, hashes.start, samples)
+        return samples
+
+
+class DrawnParameters(Parameters):
+    """Parameters of which none are kept: each block of rows draws those that it needs, once for each coordinate."""
+
+    # The more rows a block has, the fewer coordinates are drawn again in the next one.
+    entries_per_block = 1 << 22
+    samples_per_block = 1 << 21
+    operations_per_draw = 160
+    blocks_at_once = 1
+    nbytes = 0
+
+    def __init__(self, seed: int, threads: int) -> None:
+        self._seed = np.uint64(seed)
+        self._threads = threads
+
+    def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
+        """(i*, t*) of every row and hash, coordinate by coordinate; threads share out the hashes, and so the draws."""
+        order = np.argsort(entries.coordinate)
+        row, logs = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.logs[order]
+        ordered, n_hashes = entries.coordinate[order], hashes.stop - hashes.start
+        starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+        coordinates, indptr = ordered[starts], np.append(starts, len(order))
+        samples = np.empty((n_rows, n_hashes, 2), np.int64)
+
+        def fill(part: slice) -> None:
+            index = np.full((n_rows, part.stop - part.start), -1)
+            level = np.full(index.shape, -1.0)
+            sample_columns(self._seed, hashes.start + part.start, coordinates, indptr, row, logs, index, level)
+            samples[:, part, 0] = index
+            samples[:, part, 1] = level
+
+        steps = max(1, self.operations_per_hash * len(order) + self.operations_per_draw * len(coordinates))
+        per_part = max(_LEAST_HASHES, min(-(-n_hashes // self._threads), _OPERATIONS_PER_PART // steps, DRAWS))
+        for_each(fill, row_blocks(n_hashes, per_part), self._threads, pause)
+        return samples
+
+
+def table_bytes(n_coordinates: int, s: int) -> int:
+    """Memory of the table that is held; 0 where it would be too large, and the parameters are drawn."""
+    nbytes = 4 * 8 * n_coordinates * s
+    return nbytes if nbytes <= MOST_TABLE_BYTES else 0
+
+
+def _aligned(shape: tuple[int, ...]) -> Matrix:
+    """An empty array that begins at a cache line, so that no vector register is loaded from two."""
+    spare = 64 // 8
+    memory = np.empty(prod(shape) + spare)
+    first = -memory.ctypes.data // 8 % spare
+    return memory[first : first + prod(shape)].reshape(shape)

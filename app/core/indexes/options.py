@@ -1,11 +1,27 @@
-"""What a search of an index, and for duplicates in it, may say."""
+"""What is said of an index in requests: vectors to be put into it, searches, and searches for duplicates."""
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from app.core.ids import MAX_ID_BYTES
+from app.core.arrays import PostedRows
+from app.core.datasets import Reference
+from app.core.ids import MAX_ID_BYTES, Identified
 from app.core.model import Frozen
+
+CheckCount = Callable[[int], None]
+"""Is told how many vectors came, and raises TooLarge where they are too many."""
+
+
+class Batch(NamedTuple):
+    """Vectors with ids and tags, none of which has been looked at."""
+
+    vectors: PostedRows | Identified | Reference
+    ids: Sequence[object] | None
+    """None where they come with the vectors, or not at all."""
+    tags: Sequence[object] | None
+
 
 MOST_RESULTS = 1000
 
@@ -14,8 +30,7 @@ class DuplicatesOptions(Frozen):
     """Which vectors are duplicates."""
 
     min_similarity: Annotated[
-        float,
-        Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster."),
+        float, Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster.")
     ]
 
 

@@ -1,16 +1,257 @@
-"""The vectors of an index that are nearest to queries: among all, or among those that share a bucket."""
+"""The vectors of an index that are nearest to queries: among all, or among those that share a bucket.
 
-from collections.abc import Iterator
-from typing import NamedTuple
+Those are the rows of packed codes that agree with a query in the most hashes.
+"""
+
+from collections.abc import Callable, Iterator
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from app.core.arrays import Whole
-from app.core.indexes.banding import MANY, Candidates, Codes, Words, bucket_words
-from app.core.indexes.image import Image, Layout
-from app.core.indexes.scanning import nearest
+from app.core.arrays import Whole, row_blocks
+from app.core.compiled import compiled
+from app.core.indexes.banding import MANY, Candidates, Codes, Image, Layout, Words, bucket_words, unwritable
 from app.core.progress import Pause, no_pause
+from app.core.threads import for_each
+from app.core.tiles import place
+
+# Bytes that are compared at a time, as long as there are so many; then hash by hash, or byte by byte.
+_WIDTHS = (64, 8)
+_WHOLE = ir.IntType(64)
+
+
+def differences(bits: int) -> Callable[..., int]:
+    """The function that counts in how many hashes of `bits` bits, 1, 2, 4, 8 or 16, two rows differ.
+
+    Its arguments: the bytes of rows, (any,) uint8, and where to begin; those of others, and where; how many bytes.
+    """
+
+    @intrinsic
+    def count(_: Any, x: Any, of_x: Any, y: Any, of_y: Any, n_bytes: Any) -> tuple[Any, Any]:
+        given = (x, of_x, y, of_y, n_bytes)
+
+        def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
+            rows = [place(context, builder, given[k], passed[k], passed[k + 1]) for k in (0, 2)]
+            with builder.goto_entry_block():
+                total = builder.alloca(_WHOLE)
+            builder.store(_WHOLE(0), total)
+            done = _WHOLE(0)
+            for width in (*_WIDTHS, max(1, bits // 8)):
+                steps = builder.udiv(builder.sub(passed[4], done), _WHOLE(width))
+                with cgutils.for_range(builder, steps) as loop:
+                    at = builder.add(done, builder.mul(loop.index, _WHOLE(width)))
+                    found = _unequal(builder, bits, *(_loaded(builder, row, at, bits, width) for row in rows))
+                    builder.store(builder.add(builder.load(total), found), total)
+                done = builder.add(done, builder.mul(steps, _WHOLE(width)))
+            return builder.load(total)
+
+        return types.int64(*given), generate
+
+    made: Callable[..., int] = count
+    return made
+
+
+def _loaded(builder: Any, row: Any, at: Any, bits: int, width: int) -> Any:
+    """Some bytes of a row: a vector of hashes, or of words where a byte has more hashes than one; or a single one."""
+    lane = bits if bits >= 8 else min(64, 8 * width)
+    count = 8 * width // lane
+    kind = ir.IntType(lane) if count == 1 else ir.VectorType(ir.IntType(lane), count)
+    return builder.load(builder.bitcast(builder.gep(row, [at]), kind.as_pointer()), align=1)
+
+
+def _unequal(builder: Any, bits: int, x: Any, y: Any) -> Any:
+    """How many hashes differ."""
+    if bits >= 8:
+        unequal = builder.icmp_unsigned("!=", x, y)
+        if isinstance(x.type, ir.VectorType):
+            unequal = builder.bitcast(unequal, ir.IntType(x.type.count))
+        return _as_whole(builder, builder.ctpop(unequal))
+    found = builder.xor(x, y)
+    # The lowest bit of a hash becomes 1 where any of its bits is.
+    for shift in (1, 2)[: bits.bit_length() - 1]:
+        found = builder.or_(found, builder.lshr(found, _everywhere(found.type, shift)))
+    word = getattr(found.type, "element", found.type)
+    lowest = sum(1 << at for at in range(0, word.width, bits))
+    found = builder.and_(found, _everywhere(found.type, lowest))
+    if not isinstance(found.type, ir.VectorType):
+        return _as_whole(builder, builder.ctpop(found))
+    kind, vector = found.type, f"v{found.type.count}i{word.width}"
+    ones, add = (
+        builder.module.globals.get(name) or ir.Function(builder.module, ir.FunctionType(gives, [kind]), name)
+        for name, gives in ((f"llvm.ctpop.{vector}", kind), (f"llvm.vector.reduce.add.{vector}", word))
+    )
+    return _as_whole(builder, builder.call(add, [builder.call(ones, [found])]))
+
+
+def _as_whole(builder: Any, count: Any) -> Any:
+    return count if count.type == _WHOLE else builder.zext(count, _WHOLE)
+
+
+def _everywhere(kind: Any, value: int) -> Any:
+    return kind([value] * kind.count if isinstance(kind, ir.VectorType) else value)
+
+
+PackedCodes = NDArray[np.uint8]
+Chosen = NDArray[np.bool_]
+
+BITS = (1, 2, 4, 8, 16)
+"""How many bits a hash may have, for codes to be compared as they are packed."""
+
+# What one thread compares at a time, a hundredth of a second or less, and what is worth a thread.
+_MOST_BYTES_PER_PART, _LEAST_BYTES_PER_PART = 1 << 26, 1 << 22
+# Queries that are compared with a row while it is near: from memory it comes in the time that a few of them take.
+_QUERIES_AT_A_TIME = 16
+# Bytes of rows that stay in the cache of a processor until all those queries have seen them.
+_NEAR_BYTES = 1 << 17
+# A row among the nearest is a word: how many hashes differ, and its slot. So the least word is the nearest row, and of
+# equal ones that in the first slot.
+_SLOT_BITS = 40
+
+_ONE, _TWO, _FOUR, _EIGHT, _SIXTEEN = (differences(bits) for bits in BITS)
+
+
+class Nearest(NamedTuple):
+    """The rows nearest to q queries, those that agree in the most hashes first, and of equal ones the first slot."""
+
+    slots: Whole
+    """(q, k'), where k' is k, or the number of rows if that is less; −1 where there are no more."""
+    counts: Whole
+    """In how many hashes these rows agree, (q, k'); −1 likewise."""
+
+
+def nearest(
+    queries: PackedCodes,
+    codes: PackedCodes,
+    s: int,
+    bits: int,
+    k: int,
+    slots: Whole | None = None,
+    mask: Chosen | None = None,
+    least: int = 0,
+    threads: int = 1,
+    pause: Pause = no_pause,
+) -> Nearest:
+    """The k rows of codes that agree with each query in the most hashes.
+
+    Args:
+        queries: codes of the encoding `packed`, (q, ⌈s·bits/8⌉). The bits behind the last hash are 0, here and below.
+        codes: those of the rows that are searched, (n, ⌈s·bits/8⌉), C-contiguous. The slot of a row is its number.
+        s: how many hashes a row has.
+        bits: of a hash, one of `BITS`.
+        k: how many rows are wanted.
+        slots: those to compare, (m,), each once, for all queries; without them, all rows.
+        mask: whether the row in a slot may be found at all, (n,).
+        least: in how many hashes a row must agree to be found.
+        threads: how many share the rows.
+        pause: called between parts of the work.
+    """
+    if bits not in BITS or s * bits > 8 * codes.shape[1]:
+        raise ValueError(f"{s} hashes of {bits} bits do not stand in {codes.shape[1]} bytes")
+    n = len(codes) if slots is None else len(slots)
+    k, none_differ_more = min(k, n), s - least
+    kept = np.full((len(queries), k), (none_differ_more + 1) << _SLOT_BITS)
+    # Loops are compiled apart for arrays that nobody may write to; all are taken for such, so it is compiled once.
+    some_slots = np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False)
+    chosen = np.zeros(0, np.bool_) if mask is None else mask
+    rows = unwritable(codes.reshape(-1)), unwritable(some_slots), unwritable(chosen), bits
+    for some in row_blocks(len(queries) if k else 0, _QUERIES_AT_A_TIME):
+        asked = unwritable(np.ascontiguousarray(queries[some]))
+        _keep_in_parts(asked, rows, kept[some], n, threads, pause)
+    kept.sort(axis=1)
+    differing = kept >> _SLOT_BITS
+    is_there = differing <= none_differ_more
+    return Nearest(np.where(is_there, kept & ((1 << _SLOT_BITS) - 1), -1), np.where(is_there, s - differing, -1))
+
+
+def _keep_in_parts(
+    queries: PackedCodes, rows: tuple[PackedCodes, Whole, Chosen, int], kept: Whole, n: int, threads: int, pause: Pause
+) -> None:
+    """Put the words of the nearest rows to `kept`, (q, k), which holds a bound; `n` rows are compared."""
+    changing = Lock()
+
+    def compare(part: slice) -> None:
+        with changing:
+            bounds = kept.max(axis=1, keepdims=True)
+        found = np.repeat(bounds, min(kept.shape[1], part.stop - part.start), axis=1)
+        _keep_nearest(queries, *rows, part.start, part.stop, found)
+        with changing:
+            # At most one is a bound that stands for a row twice, and it is left out if the row is not.
+            kept[:] = np.partition(np.concatenate([kept, found], axis=1), kept.shape[1] - 1)[:, : kept.shape[1]]
+
+    even = max(_LEAST_BYTES_PER_PART // queries.size, -(-n // threads))
+    for_each(compare, row_blocks(n, min(_MOST_BYTES_PER_PART // queries.size, even)), threads, pause)
+
+
+@compiled
+def _keep_nearest(
+    queries: PackedCodes, codes: PackedCodes, slots: Whole, mask: Chosen, bits: int, first: int, last: int, kept: Whole
+) -> None:
+    """Keep the words of the nearest rows from `first` to `last`, for each query a heap whose first is the farthest.
+
+    No slots stand for all rows, and an empty mask allows all.
+    """
+    some, masked, n_bytes = len(slots) > 0, len(mask) > 0, queries.shape[1]
+    query_bytes = queries.reshape(-1)
+    per_block = max(1, _NEAR_BYTES // n_bytes)
+    near, differing = np.empty(per_block, np.int64), np.empty(per_block, np.int64)
+    for start in range(first, last, per_block):
+        n = 0
+        for j in range(start, min(last, start + per_block)):
+            slot = slots[j] if some else j
+            near[n] = slot
+            n += not masked or mask[slot]
+        for i in range(len(queries)):
+            count_differing(bits, query_bytes, i * n_bytes, codes, near[:n], n_bytes, differing)
+            bound = kept[i, 0]
+            for j in range(n):
+                word = differing[j] << _SLOT_BITS | near[j]
+                if word < bound:
+                    _replace_farthest(kept[i], word)
+                    bound = kept[i, 0]
+
+
+@compiled
+def count_differing(
+    bits: int, query: PackedCodes, at: int, codes: PackedCodes, slots: Whole, n_bytes: int, found: Whole
+) -> None:
+    """Write how many hashes differ between a query and the rows in some slots."""
+    # A loop for each number of bits: a choice within it takes longer than a comparison.
+    if bits == 1:
+        for j in range(len(slots)):
+            found[j] = _ONE(query, at, codes, slots[j] * n_bytes, n_bytes)
+    elif bits == 2:
+        for j in range(len(slots)):
+            found[j] = _TWO(query, at, codes, slots[j] * n_bytes, n_bytes)
+    elif bits == 4:
+        for j in range(len(slots)):
+            found[j] = _FOUR(query, at, codes, slots[j] * n_bytes, n_bytes)
+    elif bits == 8:
+        for j in range(len(slots)):
+            found[j] = _EIGHT(query, at, codes, slots[j] * n_bytes, n_bytes)
+    else:
+        for j in range(len(slots)):
+            found[j] = _SIXTEEN(query, at, codes, slots[j] * n_bytes, n_bytes)
+
+
+@compiled
+def _replace_farthest(heap: Whole, word: int) -> None:
+    """Put a word in place of the first of a heap, in which none is less than its two children."""
+    k, at = len(heap), 0
+    while 2 * at + 1 < k:
+        child = 2 * at + 1
+        if child + 1 < k and heap[child + 1] > heap[child]:
+            child += 1
+        if heap[child] <= word:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = word
 
 
 class Hits(NamedTuple):
@@ -66,7 +307,7 @@ def search(
 def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
     """The slots in the buckets of a query, whose words are (bands,); None for all slots, where these are many."""
     buckets = candidates.buckets(words)
-    if buckets.size > size:
+    if (buckets[:, 1] - buckets[:, 0]).sum() > size:  # a slot that is in several counts in each
         return None
     slots = candidates.of(buckets)
     return None if len(slots) * MANY > size else slots

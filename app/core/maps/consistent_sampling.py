@@ -5,13 +5,16 @@ from typing import Literal, Self
 
 from app.core.arrays import Array
 from app.core.hashing.parameter_stream import STREAM_VERSION
-from app.core.hashing.parameters import HeldParameters, Parameters, filling_bytes, parameters, table_bytes
+from app.core.hashing.sampling import DrawnParameters, HeldParameters, Parameters, table_bytes
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import Arrays, BaseSpec
 from app.core.maps.weighted_minhash import WeightedMinHashMap, hashed
 from app.core.papers import GMM
 from app.core.samplers.base import AnySampler
+
+# The memory that filling a table takes at its most, as a multiple of it.
+_TABLES_WHILE_FILLED = 3
 
 
 class ConsistentWeightedSampling(AnySampler):
@@ -43,13 +46,16 @@ class ConsistentSamplingMap(WeightedMinHashMap):
 
     @classmethod
     def source(cls, spec: BaseSpec, threads: int) -> Parameters:
-        """The parameters of all hashes."""
-        return parameters(spec.seed, 2 * spec.input_dim, hashed(spec)[1], threads)
+        """The parameters of all hashes: held where the table is of moderate size, else drawn."""
+        n_coordinates, s = 2 * spec.input_dim, hashed(spec)[1]
+        if table_bytes(n_coordinates, s):
+            return HeldParameters(spec.seed, n_coordinates, s, threads)
+        return DrawnParameters(spec.seed, threads)
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
         """Memory of the table of parameters while it is filled."""
-        return filling_bytes(2 * spec.input_dim, hashed(spec)[1])
+        return _TABLES_WHILE_FILLED * table_bytes(2 * spec.input_dim, hashed(spec)[1])
 
     @classmethod
     def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:

@@ -2,8 +2,7 @@
 
 from typing import Literal, Self
 
-from app.core.hashing.dart_cells import STREAM_VERSION
-from app.core.hashing.dart_samples import Darts
+from app.core.hashing.darts import STREAM_VERSION, Darts
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import BaseSpec

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.arrays import AFTER_INPUT, MAX_DIM, Matrix, PostedRows, Rows, check_range, floats, vectors
+from app.core.answers import RowBlocks
+from app.core.arrays import AFTER_INPUT, MAX_DIM, Array, Matrix, PostedRows, Rows, check_range, floats, vectors
 from app.core.input import Input
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.model import Frozen
@@ -160,3 +161,22 @@ class Gives(StrEnum):
     codes = "codes"
     samples = "samples"
     frequencies = "frequencies"
+
+
+class TakenMap(NamedTuple):
+    """A map as it is taken away: what features or codes are computed from, and what tells which map it is."""
+
+    spec: BaseSpec
+    text: str
+    """The spec as it is stored, in JSON."""
+    digest: str
+    parameter_stream: int | None
+    """Version of the stream of random parameters; None where there is none."""
+    arrays: Mapping[str, Array | RowBlocks]
+    """The frozen arrays, and those that `derived` gives beside them. Blocks are made once."""
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What a file says beside its arrays."""
+        stream = {} if self.parameter_stream is None else {"parameter_stream": str(self.parameter_stream)}
+        return {"spec": self.text, "digest": self.digest, **stream}

@@ -1,34 +1,48 @@
 """The common base of the families of maps whose codes are weighted minhashes: samples for the min-max kernel."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Matrix, Rows, dense, in_dtype, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, dense, in_dtype, row_blocks
 from app.core.building import Building
-from app.core.errors import InvalidInput
-from app.core.hashing.encodings import Codes, Encoder, Samples
+from app.core.errors import InvalidInput, InvalidOption
+from app.core.hashing import estimates
+from app.core.hashing.code_laws import MinMaxLaw, row_chances
+from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
-from app.core.hashing.row_chances import row_chances
-from app.core.hashing.row_samples import STEPS_PER_THREAD, RowSampler, SampleSource, refuse_rows, refuse_unsampled
-from app.core.hashing.sampling import count_collisions
+from app.core.hashing.sampling import Load, SampleSource, count_collisions, entries, refuse_rows, refuse_unsampled
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.maps.min_max_codes import MinMaxCodes
-from app.core.maps.optional_results import PAIRS
+from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.norms import unit_rows
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.threads import for_each
 
+# The most codes that are held while pairs of vectors are compared.
+_CODES_PER_BLOCK = 1 << 20
+STEPS_PER_THREAD = 1 << 20
+"""Hashes of entries, or comparisons, that are not worth a second thread."""
 # What one thread does at a time, a tenth of a second or less.
 _STEPS_PER_PART = 1 << 24
 
 
-class WeightedMinHashMap(MinMaxCodes):
+def _estimates(counts: Whole, chance: Matrix, s: int, gamma: float | None) -> dict[str, Array]:
+    """Estimates with the errors of sampling, from how many of s codes agree, and how often they do by chance."""
+    estimate = estimates.kernel_estimate(counts / s, s, chance)
+    answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
+    if gamma is not None:
+        rbf = estimates.rbf_estimate(estimate, gamma)
+        answer |= {"rbf_estimate": rbf.value, "rbf_standard_error": rbf.standard_error}
+    return answer
+
+
+class WeightedMinHashMap(FeatureMap):
     """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
     Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
@@ -37,6 +51,7 @@ class WeightedMinHashMap(MinMaxCodes):
     """
 
     gives = frozenset({Gives.codes, Gives.samples})
+    usual_encoders = (PAIRS, Encoder(Encoding.zero_bit))
     operations_per_comparison = 16
     gram_dtype = np.dtype(np.float64)
     kernel: GeneralizedMinMax
@@ -52,9 +67,8 @@ class WeightedMinHashMap(MinMaxCodes):
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
         self.threads = threads
-        source = self.source(spec, threads)
-        self._sampler = RowSampler(self.kernel, source, spec.input_dim, self.n_output, spec.numpy_dtype)
-        self.bytes = self._sampler.nbytes
+        self._source = self.source(spec, threads)
+        self.bytes = self._source.nbytes
 
     @classmethod
     @abstractmethod
@@ -115,7 +129,7 @@ class WeightedMinHashMap(MinMaxCodes):
             codes[block] = encoder.encode(samples)
             np.less(samples[:, 0, 0], 0, out=unsampled[block])
 
-        self._sampler.use_blocks(rows, slice(0, self.n_output), write, pause)
+        self._use_blocks(rows, slice(0, self.n_output), write, pause)
         if encoder.marked:
             codes[unsampled] = -1
         else:
@@ -129,7 +143,7 @@ class WeightedMinHashMap(MinMaxCodes):
     def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether a row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
-        for block in self._sampler.blocks(rows):
+        for block in self._blocks(rows):
             empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
         return empty
 
@@ -137,8 +151,8 @@ class WeightedMinHashMap(MinMaxCodes):
         """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, sum(equal.shape))):
-            x_samples = self._sampler.samples(x, hashes, pause)
-            y_samples = x_samples if y is x else self._sampler.samples(y, hashes, pause)
+            x_samples = self.samples(x, hashes, pause)
+            y_samples = x_samples if y is x else self.samples(y, hashes, pause)
             refuse_unsampled(x_samples, "/x")
             refuse_unsampled(y_samples, "/y")
 
@@ -152,12 +166,64 @@ class WeightedMinHashMap(MinMaxCodes):
         """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
         counts = Agreements.none(x.shape[0])
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, 2 * x.shape[0])):
-            counts.add(by, self._sampler.samples(x, hashes), self._sampler.samples(y, hashes), hashes.start)
+            counts.add(by, self.samples(x, hashes), self.samples(y, hashes), hashes.start)
         return counts
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
         """How often codes of different samples are equal, as `row_chances` has it; all rows must have a sample."""
         return row_chances(by, self.kernel, x, y, self.arrives_first)
+
+    def encoder_of(self, options: CodeOptions) -> Encoder:
+        """The encoder of these options; zero_bit where they name no encoding."""
+        if options.rows_per_band is not None:
+            raise InvalidOption(
+                "rows_per_band is for codes of Fourier maps, of a bit each; a fingerprint of kernel gmm is of one hash",
+                "rows_per_band",
+            )
+        return encoder(options.encoding or Encoding.zero_bit, options.bits, options.bits_of, options.marked)
+
+    def code_law(self, called: str = "this map") -> MinMaxLaw:
+        """That of samples."""
+        return MinMaxLaw(self.n_output)
+
+    def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
+        """Estimates from codes, and the kernel itself.
+
+        As the rows are at hand, so is the bias of the estimates, which intervals are freed from.
+        """
+        x, y = self.kernel.in_one_form(x, y)
+        # Packed codes are compared unpacked, one by one.
+        compared = by._replace(encoding=Encoding.b_bit) if by.encoding is Encoding.packed else by
+        n, s = x.shape[0], self.n_output
+        agree = estimates.Agreements.none(n)
+        exact, true_chance, rbf = np.empty(n), np.empty(n), np.empty(n)
+        for block in row_blocks(n, _CODES_PER_BLOCK // s):
+            for counted, more in zip(agree, self.agreements(x[block], y[block], compared), strict=True):
+                counted[block] = more
+            exact[block] = self.exact_pairs(x[block], y[block])
+            true_chance[block] = self.chances(x[block], y[block], compared)
+            if gamma is not None:
+                rbf[block] = self.rbf_pairs(x[block], y[block], gamma)
+        chance = estimates.chances(compared, self.spec.input_dim, s, agree.odd_x, agree.odd_y)
+        bias = estimates.kernel_bias(exact, chance, true_chance)
+        answer = _estimates(agree.codes, chance, s, gamma) | {"exact": exact, "zero_bit": agree.zero_bit / s}
+        interval = estimates.kernel_interval(agree.codes, s, chance, bias)
+        if gamma is None:
+            return answer | {"bias": bias, "interval": interval}
+        link_bias = estimates.rbf_bias(exact, bias, rbf, gamma)
+        of_mean = estimates.kernel_interval(agree.codes, s, chance)
+        of_rbf = {"rbf_bias": link_bias, "rbf_interval": estimates.rbf_interval(of_mean, link_bias, gamma)}
+        return answer | {"rbf_exact": rbf, "bias": bias, "interval": interval} | of_rbf
+
+    def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
+        """Estimates from codes that are written as `by` says."""
+        s = self.n_output
+        if by.encoding is Encoding.packed:
+            x, y = (by.unpacked(rows, s) for rows in (x, y))
+        odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
+        counts = estimates.collisions(x, y)
+        chance = estimates.chances(by, self.spec.input_dim, s, odd_x, odd_y)
+        return _estimates(counts, chance, s, gamma) | {"interval": estimates.kernel_interval(counts, s, chance)}
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """The min-max kernel itself, of the rows as they came; InvalidInput if they round to all zero."""
@@ -209,7 +275,9 @@ class WeightedMinHashMap(MinMaxCodes):
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of a matrix product that take as long as sampling the rows."""
-        return self._sampler.operations(rows)
+        n_entries, n_blocks = self._n_entries(rows), sum(1 for _ in self._blocks(rows, self.n_output))
+        n_coordinates = min(n_entries, 2 * self.spec.input_dim * n_blocks)
+        return self._source.operations(Load(rows.shape[0], n_entries, n_coordinates), self.n_output)
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
         """Share n rows out to the threads."""
@@ -218,7 +286,29 @@ class WeightedMinHashMap(MinMaxCodes):
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
         """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
-        return self._sampler.samples(rows, hashes, pause)
+        samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
+        self._use_blocks(rows, hashes, samples.__setitem__, pause)
+        return samples
+
+    def _use_blocks(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None], pause: Pause) -> None:
+        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
+        n_hashes = self._source.sampled_with(hashes)
+        threads = self._source.blocks_at_once if self._n_entries(rows) * n_hashes > STEPS_PER_THREAD else 1
+
+        def work(block: slice) -> None:
+            found = entries(in_dtype(rows[block], self.spec.numpy_dtype), self.kernel)
+            use(block, self._source.samples(found, block.stop - block.start, hashes, pause))
+
+        for_each(work, self._blocks(rows, n_hashes, threads), threads, pause)
+
+    def _blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
+        """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""
+        n, source = rows.shape[0], self._source
+        by_entries = source.entries_per_block * n // max(1, self._n_entries(rows))
+        return row_blocks(n, min(by_entries, source.samples_per_block // n_hashes, -(-n // threads)))
+
+    def _n_entries(self, rows: Rows) -> int:
+        return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
 
 def hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from app.core.answers import RowBlocks, in_parts
 from app.core.arrays import Array, octets
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 from app.formats.npz import length, written
 

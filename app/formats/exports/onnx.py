@@ -18,8 +18,7 @@ from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidOption
 from app.core.hadamard import ROUNDS, padded
 from app.core.input import Input
-from app.core.maps.taken_map import TakenMap
-from app.core.maps.terms import BaseSpec, Form
+from app.core.maps.terms import BaseSpec, Form, TakenMap
 from app.core.panel_products import DEPTH
 from app.formats.base import Encoded
 from app.formats.exports.files import MapFile

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.core.arrays import vectors
-from app.core.hashing import dart_samples
+from app.core.hashing import darts as module
 from service_tests.core.hashing.test_reimplementation import log, philox
 from service_tests.core.specs import darts, pairs
 
@@ -122,8 +122,8 @@ def test_the_samples_are_those_that_the_page_describes(seed: int, dtype: str, p:
 
 
 def test_hashes_past_the_first_group_have_darts_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert dart_samples.GROUP == 4096
-    monkeypatch.setattr(dart_samples, "GROUP", 64)
+    assert module.GROUP == 4096
+    monkeypatch.setattr(module, "GROUP", 64)
     codes = pairs(darts(input_dim=3, s=S), np.array(ROWS[:1]))[0]
     expected = samples({0: 0.5, 1: -1.25, 2: 2.0}, S, SEED, of_group=64)
     assert codes.tolist() == [list(pair) for pair in expected]

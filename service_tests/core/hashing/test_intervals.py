@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.core.hashing.intervals import rate_intervals
+from app.core.hashing.estimates import rate_intervals
 from service_tests.cases import each
 
 SIZES = [16, 64, 256, 1024]

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import vectors
-from app.core.hashing import parameters as module
-from app.core.hashing import row_samples
-from app.core.hashing.parameters import DrawnParameters, HeldParameters
-from app.core.hashing.sampling import entries
+from app.core.hashing import sampling as module
+from app.core.hashing.sampling import DrawnParameters, HeldParameters, entries
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps import ConsistentSamplingMap, weighted_minhash
 from service_tests.cases import each
@@ -48,7 +46,6 @@ def test_codes_hang_neither_on_threads_nor_on_blocks_nor_on_what_is_held(
     assert (whole[11] == -1).all() == (center is None)
     sampling = made_map(held, threads, kernel=its_kernel)
     monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
-    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     kind = HeldParameters if held else DrawnParameters
     for most_entries, samples in ((1 << 18, 1 << 20), (1, 1), (100, 1 << 20), (1 << 18, 5 * S)):
         monkeypatch.setattr(kind, "entries_per_block", most_entries)

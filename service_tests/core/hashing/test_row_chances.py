@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core.hashing.code_laws import row_chances
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.hashing.row_chances import row_chances
 from app.core.kernels.gmm import GeneralizedMinMax
 from service_tests.cases import each, few_and_many
 from service_tests.core.specs import hashing, pairs

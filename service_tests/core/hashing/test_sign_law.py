@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.hashing.sign_law import UNRELATED, sign_law
+from app.core.hashing.signed_codes import UNRELATED, sign_law
 from app.core.kernels.base import ShiftInvariantKernel
 from service_tests.cases import each
 from service_tests.core.specs import kernel

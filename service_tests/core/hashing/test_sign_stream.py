@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 import pytest
 
-from app.core.hashing.sign_stream import arcs
+from app.core.hashing.signed_codes import arcs
 
 # Of seed and frequency: offset and half width of version 1. Should one of them change, give the stream a new version
 # instead: every signed code kept by a client hangs on them.

@@ -5,7 +5,7 @@ import pytest
 
 from app.core.errors import InvalidOption
 from app.core.hashing.encodings import BitsOf, CodeOptions, Encoding
-from app.core.hashing.signed_encodings import SIGNED, signed_encoder, written
+from app.core.hashing.signed_codes import SIGNED, signed_encoder, written
 from service_tests.cases import each
 from service_tests.core.hashing.test_reimplementation import WORD, mixed
 

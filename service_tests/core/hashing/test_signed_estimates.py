@@ -7,9 +7,7 @@ import pytest
 from scipy import stats
 
 from app.core.hashing.encodings import Encoder, Encoding
-from app.core.hashing.sign_law import sign_law
-from app.core.hashing.signed_encodings import SIGNED, written
-from app.core.hashing.signed_estimates import agreeing, estimated
+from app.core.hashing.signed_codes import SIGNED, agreeing, estimated, sign_law, written
 from service_tests.cases import each
 from service_tests.core.hashing.test_sign_law import KERNELS, profile
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.indexes.band_curves import first_bands, predicted, tried
+from app.core.indexes.hashed_rows import first_bands, predicted, tried
 from app.core.progress import no_pause
 from service_tests.cases import each
 

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.indexes.band_curves import FirstBands
+from app.core.indexes.advice import Bands, Wishes, chosen
 from app.core.indexes.banding import CHANCE
-from app.core.indexes.choosing import Bands, Wishes, chosen
-from app.core.indexes.hashed_rows import law_of
-from app.core.indexes.true_neighbours import Neighbours
+from app.core.indexes.hashed_rows import FirstBands, Neighbours, law_of
 from service_tests.core.specs import hashing
 
 S, Q, N = 8, 500, 2000

@@ -8,7 +8,7 @@ from scipy.sparse.csgraph import connected_components
 
 from app.core.indexes import duplicates as module
 from app.core.indexes.duplicates import duplicates
-from app.core.indexes.scanning import BITS
+from app.core.indexes.search import BITS
 from service_tests.core.indexes.test_scanning import packed
 from service_tests.core.interrupted import Interrupted, WatchedWork
 

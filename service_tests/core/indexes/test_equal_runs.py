@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.indexes.equal_runs import in_words, starts_of_bands, write_first_bands
+from app.core.indexes.hashed_rows import in_words, starts_of_bands, write_first_bands
 from service_tests.cases import each
 
 RNG = np.random.default_rng(3)

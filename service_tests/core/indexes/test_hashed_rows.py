@@ -27,14 +27,14 @@ def test_hashes_agree_at_the_rates_of_the_law(made: FeatureMap) -> None:
     x, y = (hashed(made, rows, no_pause) for rows in (X, Y))
     s = made.n_frequencies
     assert x.shape == (300, s)
-    assert x.max() < 1 << law.bits
+    assert x.max() < 1 << law.encoder.bits
     rates = law.rates(exact)
     off = ((x == y).mean(axis=1) - rates) / np.sqrt(rates * (1 - rates) / s)
     assert np.abs(off).max() < 5
     assert abs(off.mean()) < 0.6  # pairs share hashes
-    estimate, error = law.of_codes.kernel((x == y).sum(axis=1))
+    estimate, error = law.kernel((x == y).sum(axis=1))
     assert np.abs((estimate - exact) / error).max() < 5
-    np.testing.assert_array_equal(packed_codes(x, law.bits), made.codes(X, law.of_codes.encoder))
+    np.testing.assert_array_equal(packed_codes(x, law.encoder.bits), made.codes(X, law.encoder))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.indexes import banding, image
-from app.core.indexes.banding import Banding, segment
-from app.core.indexes.image import ChangedBlock, HeldCodes, Image, Layout
+from app.core.indexes import banding
+from app.core.indexes.banding import Banding, ChangedBlock, HeldCodes, Image, Layout, segment
 from service_tests.cases import each
 
 RNG = np.random.default_rng(6)
@@ -18,8 +17,7 @@ PER_BLOCK = 8
 
 @pytest.fixture(autouse=True)
 def _small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (banding, image):
-        monkeypatch.setattr(module, "SEGMENT", 32)
+    monkeypatch.setattr(banding, "SEGMENT", 32)
 
 
 def changes(codes: Any, blocks: Sequence[int]) -> dict[int, ChangedBlock]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.indexes.scan_ranks import found_by_depth, ranks
+from app.core.indexes.hashed_rows import found_by_depth, ranks
 from app.core.progress import no_pause
 
 RNG = np.random.default_rng(6)

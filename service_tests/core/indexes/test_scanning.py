@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.indexes import scanning
-from app.core.indexes.scanning import BITS, nearest
+from app.core.indexes import search as module
+from app.core.indexes.search import BITS, nearest
 from service_tests.cases import each
 
 RNG = np.random.default_rng(17)
@@ -48,8 +48,8 @@ def check(bits: int, s: int, n: int, q: int, k: int, **options: Any) -> None:
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many parts of the work, of a few rows each."""
-    monkeypatch.setattr(scanning, "_LEAST_BYTES_PER_PART", 1)
-    monkeypatch.setattr(scanning, "_MOST_BYTES_PER_PART", 5000)
+    monkeypatch.setattr(module, "_LEAST_BYTES_PER_PART", 1)
+    monkeypatch.setattr(module, "_MOST_BYTES_PER_PART", 5000)
 
 
 @each("bits", BITS)

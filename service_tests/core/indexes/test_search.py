@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from app.core.indexes.banding import Banding, bucket_words
-from app.core.indexes.image import ChangedBlock, HeldCodes, Layout
+from app.core.indexes.banding import Banding, ChangedBlock, HeldCodes, Layout, bucket_words
 from app.core.indexes.search import search
 from service_tests.cases import each
 from service_tests.core.indexes.test_scanning import brute, packed, some_codes

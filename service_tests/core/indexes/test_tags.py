@@ -1,7 +1,7 @@
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.tags import UNTAGGED, mark, marks, number
+from app.core.indexes.labels import UNTAGGED, mark, marks, number
 
 
 def test_tags_have_marks_of_their_own_and_no_tag_has_one_too() -> None:

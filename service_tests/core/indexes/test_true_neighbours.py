@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.indexes import true_neighbours as module
-from app.core.indexes.true_neighbours import true_neighbours
+from app.core.indexes import hashed_rows as module
+from app.core.indexes.hashed_rows import true_neighbours
 from app.core.maps import FeatureMap
 from app.core.progress import Progress
 from service_tests.core.specs import fourier, hashing

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.vector_ids import at, check_different, count, every, every_written, read, written
+from app.core.indexes.labels import at, check_different, count, every, every_written, read, written
 from service_tests.cases import each
 
 IDS = [0, -1, 7, "7", "...", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]

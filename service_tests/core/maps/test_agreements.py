@@ -8,7 +8,7 @@ from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import ConsistentSamplingMap
-from app.core.maps.optional_results import PAIRS
+from app.core.maps.base import PAIRS
 from service_tests.core.maps.test_consistent_sampling import rows
 from service_tests.core.specs import hashing, pairs
 

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
-from app.core.hashing import row_samples
 from app.core.maps import ConsistentSamplingMap, weighted_minhash
 from service_tests.core.specs import hashing, pairs, zero_bit
 
@@ -75,7 +74,6 @@ def test_the_gram_block_is_the_share_of_equal_pairs_whatever_the_blocks_of_hashe
 
 def test_the_exact_block_names_the_row_of_zeros_by_its_number_in_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(weighted_minhash, "STEPS_PER_THREAD", 1)
-    monkeypatch.setattr(row_samples, "STEPS_PER_THREAD", 1)
     zero = np.insert(rows(5), 4, 0, axis=0)
     for threads in (1, 2):
         for x, y, pointer in ((zero, rows(2), "/x/4"), (rows(2), zero, "/y/4")):

@@ -15,7 +15,6 @@ import app
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
-from app.core.maps.optional_results import PAIRS
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import (
@@ -93,7 +92,6 @@ def test_a_map_gives_what_it_says_and_refuses_the_rest_by_name(of: type[FeatureM
         Gives.codes: [lambda: made.codes(x)],
         Gives.samples: [
             lambda: made.samples(x, slice(0, 2)),
-            lambda: made.agreements(x, y, PAIRS),
             lambda: made.rbf_pairs(x, y, 1.0),
         ],
         Gives.frequencies: [made.spectrum],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps.fourier.drawing import frequency_set
+from app.core.maps.fourier.projections import frequency_set
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import named, with_rows

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.core.maps import FeatureMap, build, derived, opened
-from app.core.maps.taken_map import TakenMap
+from app.core.maps.terms import TakenMap
 from app.core.spec import MapSpec
 from app.formats.exports import EXPORTS
 from service_tests.core.combinations import with_rows

@@ -1,28 +1,47 @@
-"""Features of rows by a projection and a form: phases of some rows and frequencies, and at once their columns."""
+"""Features of rows by a projection and a form, and their Gram blocks, some rows and some frequencies at a time."""
+
+from collections.abc import Callable
+from math import lcm
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.core.arrays import Array, Floats, Rows
-from app.core.maps.fourier.forms import FORMS, amplitudes
-from app.core.maps.fourier.phases import Phases
-from app.core.maps.fourier.projection import Projection
-from app.core.maps.fourier.sine_cosine import scale_to_unit_norm, write_columns
+from app.core.arrays import Array, Floats, Rows, row_blocks
+from app.core.maps.fourier.forms import FORMS, amplitudes, scale_to_unit_norm, write_columns
+from app.core.maps.fourier.projections import Projection
 from app.core.maps.terms import Arrays, BaseSpec
+from app.core.norms import add_squared_norms
+from app.core.panels import add_products
 from app.core.progress import Pause
+from app.core.threads import for_each
+
+# Rows and frequencies whose phases are computed at a time: few enough to stay in the cache until the cosine.
+_ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
+# Bytes behind each row of phases: rows that begin a power of two apart keep each other out of the cache.
+_BYTES_BETWEEN_ROWS = 64
+# Products and cosines, each of which takes as long as so many products, that are worth a thread; and what a thread does
+# at a time, some milliseconds.
+_LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _PRODUCTS_PER_COSINE = 1 << 22, 1 << 29, 16
+# Slices of frequencies begin at multiples of it, too, as their bits are packed.
+_BITS_PER_BYTE = 8
+
+Use = Callable[[slice, slice, Floats], None]
+"""Takes the phases of a slice of rows and a slice of k frequencies, in the first k columns of an array."""
 
 
 class Features:
-    """Makes the features of a map, in blocks of rows on up to `threads` threads.
+    """Makes the phases and the features of a map, in blocks of rows on up to `threads` threads.
 
-    No bit of a row depends on the rows beside it or on the threads.
+    No bit of a row depends on the rows beside it, on the slice of frequencies, or on the threads.
     """
 
     def __init__(self, spec: BaseSpec, projection: Projection, weights: Array, arrays: Arrays, threads: int) -> None:
-        self._phases, self._columns = Phases(spec, projection, threads), FORMS[spec.form]
-        self._dtype = spec.numpy_dtype
+        self._projection, self._threads, self._dtype = projection, threads, spec.numpy_dtype
+        self.n_frequencies = projection.n_frequencies
+        self._columns = FORMS[spec.form]
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
         self._amplitudes = amplitudes(spec, weights)
-        self.norms_differ = spec.normalize and not self._columns.has_one_norm
+        self.norms_differ = spec.normalize and self._columns.has_offsets
         """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
         self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
         """No feature is larger."""
@@ -31,11 +50,32 @@ class Features:
         """Columns of a frequency."""
         self.nbytes = self._amplitudes.nbytes + self._offsets.nbytes
         """Memory of what is held beside the projection."""
-        self.n_frequencies = len(weights)
 
     def aligned(self, frequencies: int) -> int:
         """The least number from this one on at whose multiples slices of frequencies may begin."""
-        return self._phases.aligned(frequencies)
+        alignment = lcm(self._projection.frequencies_per_block, _BITS_PER_BYTE)
+        return -(-frequencies // alignment) * alignment
+
+    def use(self, rows: Rows, frequencies: slice, use: Use, pause: Pause) -> None:
+        """Have all phases of prepared rows (n, d) and k frequencies used: for some rows, all frequencies in order."""
+        n, k = rows.shape[0], frequencies.stop - frequencies.start
+        step, padding = min(k, self.aligned(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
+        per_block = min(_ROWS_PER_BLOCK, self._projection.most_rows)
+
+        def fill(part: slice) -> None:
+            phases = np.empty((min(per_block, part.stop - part.start), step + padding), self._dtype)
+            for block in row_blocks(part.stop, per_block, part.start):
+                project, of_block = self._projection.projector(rows[block]), phases[: block.stop - block.start]
+                for some in row_blocks(k, step):
+                    of = slice(frequencies.start + some.start, frequencies.start + some.stop)
+                    project(of, of_block)
+                    use(block, of, of_block)
+
+        # Few rows are shared out evenly, if there is work for several threads. A thread does many at a time: where
+        # threads meet in between, the system sometimes lets one of them wait behind the other.
+        steps = n * k * _PRODUCTS_PER_COSINE + self._projection.operations(rows) * k // self._projection.n_frequencies
+        even = max(n * _LEAST_STEPS_PER_PART // max(1, steps), -(-n // self._threads))
+        for_each(fill, row_blocks(n, min(even, n * _MOST_STEPS_PER_PART // max(1, steps))), self._threads, pause)
 
     def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
         """The features of prepared rows (n, d) and k frequencies, (n, k·per_frequency), of unit norm if so told."""
@@ -49,5 +89,49 @@ class Features:
             if unit_norm and of.stop == frequencies.stop:
                 scale_to_unit_norm(features[block])
 
-        self._phases.use(rows, frequencies, write, pause)
+        self.use(rows, frequencies, write, pause)
         return features
+
+
+# Frequencies whose features are held at a time.
+_FREQUENCIES_HELD = 256
+
+
+def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | None, threads: int, pause: Pause) -> Array:
+    """Σ_l z_l(x) z̄_l(y) of prepared rows (n, d) and (m, d), times the signature_l if there are any, (n, m).
+
+    The features of all frequencies never stand in memory at once. No bit of an entry depends on other rows: the terms
+    of each block of frequencies are added as `Panels` adds them, and the blocks in their order.
+    """
+    n, m = x.shape[0], y.shape[0]
+    is_complex = features.dtype.kind == "c"
+    sums = [np.zeros((n, m), np.finfo(features.dtype).dtype) for _ in range(3 if is_complex else 1)]
+    squares_x, squares_y = np.zeros(n), np.zeros(m)
+    for frequencies in row_blocks(features.n_frequencies, features.aligned(_FREQUENCIES_HELD)):
+        of_x, of_y = (features.of(rows, frequencies, pause) for rows in (x, y))
+        if features.norms_differ:
+            add_squared_norms(of_x, squares_x)
+            add_squared_norms(of_y, squares_y)
+        if signature is not None:
+            of_x *= np.tile(signature[frequencies], features.per_frequency)
+        for one, products in zip(sums, _products(of_x, of_y), strict=True):
+            add_products(one, *products, threads, pause)
+    found: Array = sums[0]
+    if is_complex:
+        found = np.empty((n, m), features.dtype)
+        found.real, found.imag = sums[0], sums[1] - sums[2]
+    if features.norms_differ:
+        for row, square in zip(found, squares_x, strict=True):
+            row /= np.sqrt(square * squares_y)
+    return found
+
+
+def _products(x: Array, y: Array) -> list[tuple[Floats, Floats]]:
+    """Real matrices whose products x yᵀ are summed: for complex ones Re(x ȳᵀ), and Im(x ȳᵀ) as a difference of two.
+
+    So the imaginary part of a row with itself is exactly 0.
+    """
+    if x.dtype.kind != "c":
+        return [(x, y)]
+    real = np.finfo(x.dtype).dtype
+    return [(x.view(real), y.view(real)), (x.imag, y.real), (x.real, y.imag)]

@@ -1,38 +1,107 @@
-"""The family of Fourier maps."""
+"""The family of Fourier maps, and the variances of their kernel estimates that are known in closed form.
 
-from collections.abc import Callable
+φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ. All variances are of one pair of
+rows, δ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imaginary part included.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Matrix, Rows, dense, largest, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
+from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.hashing import signed_codes
 from app.core.hashing.code_laws import SignedLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder
-from app.core.hashing.signed_encodings import SIGNED, signed_encoder
-from app.core.hashing.signed_estimates import agreeing
-from app.core.kernels.base import ShiftInvariantKernel
-from app.core.maps.fourier.drawing import unequal
-from app.core.maps.fourier.features import Features
-from app.core.maps.fourier.forms import FORMS
-from app.core.maps.fourier.fourier_specs import FourierSpecs, projection_of
-from app.core.maps.fourier.inner_products import gram
-from app.core.maps.fourier.projection import Projection
-from app.core.maps.fourier.signed_codes import SignedCodes
-from app.core.maps.fourier.spectral import spectral
-from app.core.maps.fourier.variances import closed_forms
+from app.core.hashing.signed_codes import SIGNED, Arcs, SignLaw
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
+from app.core.maps.base import FeatureMap
+from app.core.maps.fourier.features import Features, gram
+from app.core.maps.fourier.forms import FORMS, amplitudes
+from app.core.maps.fourier.projections import allocations, check_allocations, projection_of, spectral, unequal
 from app.core.maps.terms import (
     Arrays,
     ArraysOnDemand,
     BaseSpec,
+    Built,
     ClosedForms,
+    Fetched,
     Form,
     FrozenArray,
     Gives,
     Spectrum,
 )
 from app.core.progress import Pause, no_pause
+from app.core.samplers import FREQUENCY_SAMPLERS
+from app.core.samplers.base import AnySampler, FrequencySampler
+from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
+
+# Of a kernel at 0: its square, and some times that, are numbers of float64.
+_MOST = 1e150
+
+
+def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedForms:
+    """Variances of pairs whose prepared rows differ by `lags` δ, (n, d); `independent` has independent frequencies.
+
+    A kernel of several summands has s shared out among them: variances of independent sums add up.
+
+    Raises:
+        InvalidInput: the kernel is so large that the variances leave the range of float64.
+    """
+    sums = {name: np.zeros(len(lags)) for name in ("monte_carlo", "first", "second", "rff", "nrff")}
+    every = allocations(independent)
+    at_zero = sum(allocation.block.weight for allocation in every)
+    if at_zero > _MOST:
+        reason = f"variances have its square, for which {_MOST:.3g} is the most"
+        raise InvalidInput(f"the kernel of a row with itself is {at_zero:.3g}; {reason}")
+    form, all_normal = FORMS[spec.form], True
+    for (kernel, coordinates, weight), size in every:
+        of = lags if coordinates is None else lags[:, coordinates]
+        origin = np.zeros((1, of.shape[1]))
+        at, at_twice = kernel.gram(of, origin)[:, 0], kernel.gram(2 * of, origin)[:, 0]
+        factor = weight**2 / size
+        sums["monte_carlo"] += factor * form.variance(at, at_twice)
+        sums["rff"] += factor * FORMS[Form.phase].variance(at, at_twice)
+        sums["nrff"] += factor * np.maximum(1 + at_twice / 2 - (7 - at_twice) * at**2 / 4, 0)
+        deviations = kernel.normal_deviations(of.shape[1])
+        if deviations is None:
+            all_normal = False
+            continue
+        t = np.square(of * deviations).sum(axis=1)
+        sums["first"] += factor * t * np.exp(-t) * form.is_complex
+        sums["second"] += factor * np.square(t) * np.exp(-t) / 2
+    if spec.normalize:
+        for name in ("monte_carlo", "first", "second"):
+            sums[name] /= at_zero**2
+    # Normalising divides by a constant in the other forms, and by a random number in this one.
+    ratio = spec.normalize and form.has_offsets
+    found = {"rff": sums["rff"]}
+    if len(every) == 1:
+        found["nrff"] = sums["nrff"]
+    if not ratio:
+        found["monte_carlo"] = sums["monte_carlo"]
+    elif len(every) == 1:
+        found["monte_carlo"] = sums["nrff"]
+    if all_normal and not ratio:
+        # Rounding: at δ = 0 they are 0.
+        found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
+        found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
+    base = spec.sampler.base if isinstance(spec.sampler, MomentMatching) else spec.sampler
+    return ClosedForms(spec.sampler.kind if isinstance(base, MonteCarlo) else None, found)
+
+
+def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
+    """Draw n angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
+    angles = (2 * np.pi * rng.random(n)).astype(dtype)
+    angles[angles >= 2 * np.pi] = 0
+    return angles
+
 
 # Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
 _COORDINATES_PER_PART = 1 << 17
@@ -40,7 +109,7 @@ _COORDINATES_PER_PART = 1 << 17
 _BITS_PER_BLOCK = 1 << 23
 
 
-class FourierMap(FourierSpecs):
+class FourierMap(FeatureMap):
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
 
     A projection makes phases of the rows, and the form of the spec makes columns of the phases.
@@ -50,8 +119,26 @@ class FourierMap(FourierSpecs):
     Σ signature_l z_l(x) z_l(y) that approximates k.
 
     Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
+    Bits are as Raginsky and Lazebnik (2009) define them: on which side of a random threshold the cosine of the phase
+    lies.
+    The sign of cos(w·x + b) + t is never computed: whether it is positive depends on where the phase lies on the
+    circle, and that is told by one multiplication, one addition and a comparison. So a bit hangs on no library's
+    cosine, and it is the same for every order, batch and form of the rows, as phases are.
     """
 
+    samplers = FREQUENCY_SAMPLERS
+    gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
+    usual_encoders = (SIGNED,)
+    fetched = MappingProxyType(
+        {
+            "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
+            "weights": Fetched(1, "the weights of the frequencies, (n_frequencies,)."),
+            "signs": Fetched(3, "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each."),
+            "radii": Fetched(1, "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1."),
+            "offsets": Fetched(1, "the offsets of the form phase, (n_frequencies,) in [0, 2π)."),
+            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."),
+        }
+    )
     kernel: ShiftInvariantKernel
 
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
@@ -59,21 +146,105 @@ class FourierMap(FourierSpecs):
         self.spec = spec
         self.kernel, _ = spectral(spec)
         self.form = spec.form
-        self._projection = projection_of(spec)(spec, arrays)
-        s = self.n_frequencies = self._projection.n_frequencies
-        is_dense = self._projection.is_dense
-        self._weights = self._projection.weights(spec, arrays)
+        projection = self._projection = projection_of(spec)(spec, arrays)
+        s = self.n_frequencies = projection.n_frequencies
+        weights = self._weights = projection.weights(spec, arrays)
         self.signature = arrays.get("signature")
-        self._features = Features(spec, self._projection, self._weights, arrays, threads)
-        self._codes = SignedCodes(spec, self.kernel, self._projection, threads)
+        self._features = Features(spec, projection, weights, arrays, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_output = s * self._features.per_frequency
-        of_set = _of_set(self._projection, self._weights)
+        # Without this map, which would then be in a ring.
+        of_set: dict[str, Callable[[], Array]] = {
+            "frequencies": lambda: projection.frequencies,
+            "weights": lambda: np.array(weights),
+        }
         self.arrays = ArraysOnDemand({name: arrays[name] for name in arrays.keys() - of_set.keys()}, of_set)
-        if not is_dense:
+        if not projection.is_dense:
             of_each = FrozenArray((s,), spec.numpy_dtype)
             self.computed = {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype), "weights": of_each}
-        self.bytes = self._projection.bytes + self._features.nbytes + self._codes.nbytes
+        self.bytes = projection.bytes + self._features.nbytes + 16 * s  # of the arcs
+
+    @classmethod
+    def check(cls, spec: BaseSpec) -> None:
+        """Refuse a kernel without frequencies, and one with a summand that the sampler does not serve."""
+        check_allocations(spec)
+
+    @classmethod
+    def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
+        """Half as many frequencies as columns, or as many as the sampler makes best use of below that."""
+        if not isinstance(sampler, FrequencySampler):
+            raise TypeError(f"sampler {sampler.kind} draws no frequencies")
+        most = columns // 2
+        try:
+            dictated = sampler.count(None, input_dim)
+        except InvalidInput:
+            return sampler.best_size(most)
+        if dictated > most:
+            raise InvalidInput(
+                f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}"
+            )
+        return None
+
+    @classmethod
+    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+        """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
+        if not isinstance(kernel, ShiftInvariantKernel):
+            return ()
+        return super().tried(kernel, input_dim, columns // 2, dataset)
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
+        """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
+        s = sum(allocation.size for allocation in allocations(spec))
+        of_each = FrozenArray((s,), spec.numpy_dtype)
+        arrays = projection_of(spec).frozen(spec, s)
+        if projection_of(spec).is_dense:
+            arrays |= {"weights": of_each, "signature": FrozenArray((s,), np.dtype(np.int8))}
+        if FORMS[spec.form].has_offsets:
+            arrays["offsets"] = of_each
+        return arrays
+
+    @classmethod
+    def largest(cls, spec: BaseSpec) -> tuple[int, int]:
+        """What the sampler makes at the most, for all summands of the kernel."""
+        s = sum(allocation.size for allocation in allocations(spec))
+        return s, s * FORMS[spec.form].per_frequency
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """The `amplitudes` of the frequencies, and what the projection makes phases with."""
+        projection = projection_of(spec)
+        of_form = amplitudes(spec, projection.weights(spec, arrays))
+        return {"amplitudes": of_form, **projection.derived(spec, arrays)}
+
+    @classmethod
+    def drawing_bytes(cls, spec: BaseSpec) -> int:
+        """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
+
+        The sets of several summands are put together in float64.
+        """
+        _, sampler = spectral(spec)
+        every = allocations(spec)
+        s = sum(allocation.size for allocation in every)
+        most = max(sampler.drawing_bytes(allocation.size, allocation.block.dim(spec.input_dim)) for allocation in every)
+        together = 2 * 8 * s * spec.input_dim if len(every) > 1 else 0
+        return cls.frozen_bytes(spec) + max(most + together, projection_of(spec).opening_bytes(spec, s))
+
+    @classmethod
+    def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
+        """Draw frequencies and offsets, from separate streams of the seed."""
+        streams = np.random.SeedSequence(spec.seed).spawn(2)
+        for_frequencies, for_offsets = (np.random.Generator(np.random.PCG64(stream)) for stream in streams)
+        arrays, s, warnings, report = projection_of(spec).draw(spec, for_frequencies, building or Building())
+        form = FORMS[spec.form]
+        if form.has_offsets:
+            arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
+        return Built(arrays, s, s * form.per_frequency, warnings, report)
+
+    @classmethod
+    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
+        """No codes where weights differ."""
+        return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
         """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -83,33 +254,67 @@ class FourierMap(FourierSpecs):
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """The bits of the rows, as the encoder writes them; refused as by `transform`, and where weights differ."""
         self.check_gives(Gives.codes)
-        return self._codes.of(self._in_range(rows, pointer), encoder, pause)
+        rows, s = self._in_range(rows, pointer), self.n_frequencies
+        packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
+
+        def write(block: slice, of: slice, phases: Floats) -> None:
+            offsets, half_widths = self._arcs.offsets[of], self._arcs.half_widths[of]
+            signed_codes.write_signs(phases, offsets, half_widths, packed[block], of.start // 8)
+
+        self._features.use(rows, slice(0, s), write, pause)
+        return signed_codes.written(packed, s, encoder)
+
+    @cached_property
+    def _arcs(self) -> Arcs:
+        return signed_codes.arcs(self.spec.seed, self.n_frequencies)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """The encoder of these options; packed where they name no encoding."""
-        return signed_encoder(options, self.n_frequencies)
+        return signed_codes.signed_encoder(options, self.n_frequencies)
 
     def code_law(self, called: str = "this map") -> SignedLaw:
         """That of the kernel; refused where weights differ, or no law tells the kernel."""
         self.check_gives(Gives.codes, called)
-        return self._codes.law(called)
+        law, doubts = self._sign_law, self.similarity_warnings()
+        if law is None:
+            raise InvalidInput(f"{called} has codes that do not tell its kernel; {doubts[0]}")
+        return SignedLaw(self.n_frequencies, law)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
         counts, exact = np.empty(x.shape[0], np.int64), np.empty(x.shape[0])
         for block in row_blocks(len(exact), max(1, _BITS_PER_BLOCK // self.n_frequencies)):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
-            counts[block] = agreeing(of_x, of_y, self.n_frequencies, by)
+            counts[block] = signed_codes.agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
-        return self._codes.told(counts, by, exact)
+        return self._told(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
-        return self._codes.told(agreeing(x, y, self.n_frequencies, by), by)
+        return self._told(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Why there is no law that tells the kernel, if there is none."""
-        return self._codes.warnings()
+        if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
+            reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
+        elif self.kernel.profile() is None:
+            reason = "signed codes tell the kernel where it is gaussian, laplacian, matern or correlation_rbf"
+        else:
+            return ()
+        return (f"{reason}: there is the rate of agreement alone, and no estimate",)
+
+    @property
+    def _sign_law(self) -> SignLaw | None:
+        """The law that tells the kernel; None where there is none."""
+        profile = self.kernel.profile()
+        return None if profile is None or self.similarity_warnings() else signed_codes.sign_law(profile)
+
+    def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
+        """The answer for pairs of which so many codes agree, with the kernel where it is known."""
+        if (law := self._sign_law) is not None:
+            return signed_codes.estimated(counts, self.n_frequencies, by, law, exact)
+        rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
+        return rates if exact is None else rates | {"exact": exact}
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
@@ -198,8 +403,3 @@ class FourierMap(FourierSpecs):
                 f"an entry of size {entry:.3g} makes phases w·x that leave the range of {self.spec.dtype.value}; "
                 f"this map takes entries up to {most / norm:.3g}"
             )
-
-
-def _of_set(projection: Projection, weights: Floats) -> dict[str, Callable[[], Array]]:
-    """Functions that give the frequencies and the weights, in memory of their own."""
-    return {"frequencies": lambda: projection.frequencies, "weights": lambda: np.array(weights)}

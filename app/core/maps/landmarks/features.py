@@ -1,19 +1,381 @@
-"""Features of rows by landmarks: z(x) = k(x, L)·root, in one pass over blocks of rows."""
+"""Features of rows by landmarks: z(x) = k(x, L)·root, in one pass over blocks of rows that fit the cache.
+
+Kernels come by products where a kernel allows it, in one compiled loop, else exactly.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows, largest, largest_by_row, row_blocks
+from app.core.arrays import Floats, Matrix, Rows, dense, largest, largest_by_row, made_dense, row_blocks
+from app.core.compiled import compiled
 from app.core.errors import InvalidInput
+from app.core.exponential import exponential, log_of_one_more
 from app.core.kernels.anova import Anova
 from app.core.kernels.base import AnyKernel
+from app.core.kernels.correlation_rbf import CorrelationRbf
+from app.core.kernels.gaussian import Gaussian
+from app.core.kernels.matern import Matern
 from app.core.kernels.polynomial import Polynomial
+from app.core.kernels.rational_quadratic import RationalQuadratic
 from app.core.kernels.scaled import ScaledKernel
-from app.core.maps.landmarks.distance_blocks import DistanceBlocks
-from app.core.maps.landmarks.kernel_blocks import ExactBlocks, KernelBlocks
-from app.core.maps.landmarks.profiles import profile
+from app.core.norms import squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause, no_pause
+from app.core.sparse_rows import Compressed, compressed, of_columns
 from app.core.threads import for_each
+
+EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
+"""The functions of h that `write_kernels` knows."""
+
+# (1 + c₁z + c₂z² + c₃z³)·e^(−z) with z = √(2ν)·r: Rasmussen and Williams (2006), (4.16).
+_MATERN = {0.5: (0.0, 0.0, 0.0), 1.5: (1.0, 0.0, 0.0), 2.5: (1.0, 1 / 3, 0.0), 3.5: (1.0, 2 / 5, 1 / 15)}
+# Up to this h no step leaves the range of float32, with an α from this one on.
+_LARGEST, _LEAST_ALPHA = 1e34, 1e-3
+_SINGLE_BYTES = 4
+# Units in the last place of the half squared norms that an h is wrong by, at most.
+_UNITS = 64
+# Up to which kernel·(half squared norms) the difference of norms and product is good enough: kernels were seen wrong by
+# up to 1.7e-6 in float32, 1e-11 in float64.
+_MOST_SINGLE, _MOST_DOUBLE = 2.0, 4096.0
+
+
+class Profile(NamedTuple):
+    """A kernel as a function of h = Σ (δ_j/scale_j)²/2."""
+
+    what: int
+    """`EXPONENTIAL`, `MATERN` or `RATIONAL_QUADRATIC`."""
+    parameters: tuple[float, float, float]
+    """c₁ to c₃ of a Matérn kernel; α of a rational quadratic one."""
+    scales: Matrix
+    """One for each coordinate, (d,), or () where all are one number."""
+
+
+def profile(kernel: AnyKernel) -> Profile | None:
+    """The profile of a kernel, for rows that it has prepared; None where it has none here."""
+    if isinstance(kernel, CorrelationRbf):
+        kernel = kernel.blocks(1)[0].kernel
+    if isinstance(kernel, Gaussian):
+        return Profile(EXPONENTIAL, (0.0, 0.0, 0.0), kernel.length_scales)
+    if isinstance(kernel, Matern) and kernel.nu in _MATERN:
+        return Profile(MATERN, _MATERN[kernel.nu], kernel.length_scales / np.sqrt(2 * kernel.nu))
+    if isinstance(kernel, RationalQuadratic) and kernel.alpha >= _LEAST_ALPHA:
+        return Profile(RATIONAL_QUADRATIC, (kernel.alpha, 0.0, 0.0), kernel.length_scales)
+    return None
+
+
+@compiled
+def write_kernels(
+    what: int,
+    parameters: Floats,
+    products: Floats,
+    of_rows: Floats,
+    of_landmarks: Floats,
+    least: float,
+    doubtful: NDArray[np.bool_],
+) -> None:
+    """Write the kernel of rows and landmarks in the place of their products, all in one dtype.
+
+    NaN is written where h = of_rows + of_landmarks − product says too little of the kernel: where it is nearly 0 beside
+    what it is the difference of, where the kernel changes by more than it should when h is off by the last digits of
+    these, and where numbers leave the range.
+
+    Args:
+        what: of a `Profile`.
+        parameters: of a `Profile`, (3,).
+        products: Σ x_j·l_j/scale_j² in the first k columns of n rows, C-contiguous.
+        of_rows: Σ (x_j/scale_j)²/2, (n,).
+        of_landmarks: the same of the landmarks, (k,).
+        least: what a kernel counts as at least where its error is judged: 1 where small kernels count as much as large.
+        doubtful: (n,), says afterwards whether NaN was written into a row.
+    """
+    nearest, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
+    most = products.dtype.type(_MOST_SINGLE if products.itemsize == _SINGLE_BYTES else _MOST_DOUBLE)
+    limits = nearest, largest, most, products.dtype.type(least)
+    for i in range(len(of_rows)):
+        doubtful[i] = _write_row(what, parameters, products[i, : len(of_landmarks)], of_rows[i], of_landmarks, limits)
+
+
+@compiled
+def _write_row(
+    what: int, parameters: Floats, row: Floats, of_row: Any, of_landmarks: Floats, limits: tuple[Any, Any, Any, Any]
+) -> bool:
+    """Write the kernel of one row, as `write_kernels` does; whether NaN was written.
+
+    Each kind of kernel has a loop of its own: the compiler finds no vectors in one that has to choose.
+    """
+    one, zero, two = row.dtype.type(1), row.dtype.type(0), row.dtype.type(2)
+    far, none = row.dtype.type(1000), row.dtype.type(np.nan)
+    first, second, third = parameters[0], parameters[1], parameters[2]
+    nearest, largest, most, floor = limits
+    is_doubtful = False
+    if what == EXPONENTIAL:
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            value = exponential(-h)
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    elif what == MATERN:
+        is_rough = first == zero
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            z = min(np.sqrt(two * max(h, zero)), far)
+            value = (one + z * (first + z * (second + z * third))) * exponential(-z)
+            # Of e^(−z) a small h is a large part of the change.
+            reach = min(one, z) if is_rough else one
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most * reach)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    else:
+        for j in range(len(row)):
+            of_both = of_row + of_landmarks[j]
+            h = of_both - row[j]
+            value = exponential(-first * log_of_one_more(max(h, zero) / first))
+            is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most)
+            row[j] = value if is_good else none
+            is_doubtful |= not is_good
+    return is_doubtful
+
+
+@compiled
+def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: Floats) -> None:
+    """Write −Σ (x_j − l_j)²/(2·scale_j²), summed in float64: what stands for products where norms are left out.
+
+    Args:
+        rows: (n, d).
+        landmarks: (d, s), column by column.
+        per_scales: 1/scale_j, (d,).
+        out: (n, s).
+    """
+    d, s = landmarks.shape
+    sums = np.zeros(s)
+    for i in range(len(rows)):
+        for j in range(d):
+            # As slices of one row, for the compiler to see that their entries lie side by side.
+            x, scale, line = np.float64(rows[i, j]), per_scales[j], landmarks[j]
+            for k in range(s):
+                lag = (x - np.float64(line[k])) * scale
+                sums[k] += lag * lag
+        row = out[i]
+        for k in range(s):
+            row[k] = -sums[k] / 2
+            sums[k] = 0
+
+
+@compiled
+def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales: Matrix, out: Matrix) -> None:
+    """Write −Σ (x_j − l_j)²/(2·scale_j²) of sparse rows: of each pair, of the columns that one of both has.
+
+    Args:
+        rows: n, their columns in order.
+        landmarks: s, likewise.
+        per_scales: 1/scale_j, (d,), or (1,) where all are one number.
+        out: (n, s).
+    """
+    (x_values, x_columns, x_ends), (l_values, l_columns, l_ends) = rows, landmarks
+    is_one = len(per_scales) == 1
+    for i in range(out.shape[0]):
+        for k in range(out.shape[1]):
+            p, q, total = x_ends[i], l_ends[k], 0.0
+            while p < x_ends[i + 1] or q < l_ends[k + 1]:
+                if q == l_ends[k + 1] or (p < x_ends[i + 1] and x_columns[p] < l_columns[q]):
+                    column, lag = x_columns[p], x_values[p]
+                    p += 1
+                elif p == x_ends[i + 1] or l_columns[q] < x_columns[p]:
+                    column, lag = l_columns[q], l_values[q]
+                    q += 1
+                else:
+                    column, lag = x_columns[p], x_values[p] - l_values[q]
+                    p += 1
+                    q += 1
+                lag *= per_scales[0 if is_one else column]
+                total += lag * lag
+            out[i, k] = -total / 2
+
+
+# Rows of a block: few enough to stay in the cache, of many landmarks fewer; multiples of the rows of a tile.
+_MOST_ROWS, _LEAST_ROWS, _ENTRIES = 192, 48, 1 << 17
+# Entries of rows, or of landmarks, that are made dense at a time.
+_DENSE_ENTRIES = 1 << 20
+
+
+class KernelBlocks(ABC):
+    """The kernel of rows with s landmarks, all prepared by the kernel.
+
+    No bit of a row depends on the rows beside it, nor on its form, dense or sparse.
+    """
+
+    operations_per_entry: int
+    """Multiplications of a matrix product that take as long as an entry takes beside products and distances."""
+
+    def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
+        self._kernel, self._landmarks = kernel, landmarks
+        s, d = landmarks.shape
+        self.rows_per_block = min(max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s)), max(1, _DENSE_ENTRIES // d))
+        """The most rows that should be compared at a time."""
+        self.nbytes = 0
+        """Memory of what is held beside the landmarks."""
+
+    @abstractmethod
+    def write(self, rows: Rows, out: Floats) -> None:
+        """Write the kernel of rows (n, d), in the dtype of `out`, into the first s columns of n rows, C-contiguous."""
+
+    @abstractmethod
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of a matrix product that take as long as `write`."""
+
+
+class ExactBlocks(KernelBlocks):
+    """The kernel as it compares rows itself, in float64, in the form of the landmarks."""
+
+    operations_per_entry = 512
+
+    def write(self, rows: Rows, out: Floats) -> None:
+        """Compare the rows with some landmarks at a time."""
+        rows, (s, d) = self._in_form(rows), self._landmarks.shape
+        with np.errstate(over="ignore"):  # refused by name below
+            for some in row_blocks(s, _DENSE_ENTRIES // d):
+                out[:, some] = self._kernel.exact(rows, self._landmarks[some])
+        if not np.isfinite(out[:, :s]).all():
+            raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
+
+    def operations(self, rows: Rows) -> int:
+        """Those that the kernel names for its exact values, and some for the exponential of each entry."""
+        entries = rows.shape[0] * self._landmarks.shape[0]
+        return int(self._kernel.exact_operations(rows, self._landmarks) + entries * self.operations_per_entry)
+
+    def _in_form(self, rows: Rows) -> Rows:
+        """The rows in the form in which the kernel compares the landmarks: sums of another may differ in a bit."""
+        if self._kernel.compares_sparse and not isinstance(self._landmarks, np.ndarray):
+            return sparse.csr_array(rows)
+        return made_dense(rows)
+
+
+# A centre is subtracted where this share of the squared norms of the landmarks is left, or less.
+_MOST_SHARE = 0.25
+
+
+class DistanceBlocks(KernelBlocks):
+    """A kernel of h = Σ (x_j − l_j)²/(2·scale_j²), which is |x|²/2 + |l|²/2 − x·l of scaled rows and landmarks.
+
+    Far from 0 these three are large beside h. So the landmarks' mean is subtracted where that makes them much smaller.
+    Where they still say too little of the kernel of a row with some landmark, that row's kernels are taken from
+    differences.
+    """
+
+    operations_per_entry = 32
+
+    def __init__(
+        self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool
+    ) -> None:
+        super().__init__(kernel, landmarks)
+        self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
+        self._parameters = np.array(shape.parameters, dtype)
+        self._least = float(is_relative)
+        self._center: Floats | None = None
+        self._columns: Floats | None = None
+        self._entries: Compressed
+        with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
+            self._per_scale = 1 / shape.scales
+            if isinstance(landmarks, np.ndarray):
+                self._products, self._of_landmarks = self._open_dense(landmarks)
+            else:
+                self._products, self._of_landmarks = self._open_sparse(landmarks)
+        self.nbytes += self._of_landmarks.nbytes
+
+    def write(self, rows: Rows, out: Floats) -> None:
+        """Write products, and kernels in their place; then anew what they say too little of."""
+        s, given = self._landmarks.shape[0], rows
+        if self._center is not None:
+            rows = made_dense(rows) - self._center
+        doubtful = np.empty(rows.shape[0], np.bool_)
+        with np.errstate(over="ignore"):
+            self._products(rows, out)
+            of_rows = self._half_squares(rows).astype(self._dtype)
+        write_kernels(self._what, self._parameters, out, of_rows, self._of_landmarks, self._least, doubtful)
+        if doubtful.any():
+            out[doubtful, :s] = self._by_differences(given[doubtful])
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications of the products, and an exponential for each entry."""
+        return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
+
+    def _by_differences(self, rows: Rows) -> Floats:
+        """The kernel of rows with the landmarks, from differences; from the kernel itself beyond their range."""
+        found: Floats = np.empty((rows.shape[0], self._landmarks.shape[0]), self._dtype)
+        if self._columns is None:
+            differences = np.empty(found.shape)
+            write_sparse_differences(
+                compressed(sparse.csr_array(rows).sorted_indices()),
+                self._entries,
+                self._per_scale.reshape(-1),
+                differences,
+            )
+            with np.errstate(over="ignore"):  # compared exactly
+                found[:] = differences
+        else:
+            rows = made_dense(rows)
+            write_differences(rows, self._columns, np.broadcast_to(self._per_scale, rows.shape[1]).copy(), found)
+        none, doubtful = np.zeros(max(found.shape), self._dtype), np.empty(len(found), np.bool_)
+        of_rows, of_landmarks = none[: len(found)], none[: found.shape[1]]
+        write_kernels(self._what, self._parameters, found, of_rows, of_landmarks, 0.0, doubtful)
+        if doubtful.any():
+            some, exact = found[doubtful], np.empty((np.count_nonzero(doubtful), found.shape[1]), self._dtype)
+            self._exact.write(rows[doubtful], exact)
+            found[doubtful] = np.where(np.isnan(some), exact, some)
+        return found
+
+    def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
+        """The function that writes products of rows with dense landmarks, and half the landmarks' squared norms.
+
+        The centre is chosen here, which both are of.
+        """
+        moved, s = dense(landmarks), len(landmarks)
+        center = moved.mean(axis=0).astype(self._dtype)
+        from_zero, from_center = (np.sum(((moved - origin) * self._per_scale) ** 2) for origin in (0, center))
+        if from_center <= _MOST_SHARE * from_zero:
+            self._center, moved = center, moved - center
+        scaled = moved * self._per_scale
+        halves = np.einsum("ij,ij->i", scaled, scaled) / 2
+        panels = Panels((scaled * self._per_scale).astype(self._dtype), keeps_zeros=True)
+        self._columns = landmarks.T.copy()
+        self.nbytes += panels.nbytes + self._columns.nbytes
+        return lambda rows, out: panels.multiplier(rows)(slice(0, s), out), halves.astype(self._dtype)
+
+    def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:
+        """The function that writes products of rows with sparse landmarks, and half the landmarks' squared norms."""
+        coordinates, numbers = np.unique(landmarks.indices, return_inverse=True)
+        per_scale = self._per_scale[landmarks.indices] if self._per_scale.ndim else self._per_scale
+        values, s = landmarks.data * per_scale * per_scale, landmarks.shape[0]
+        # Of the coordinates that occur alone: there may be billions of others.
+        columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
+
+        def write(rows: Rows, out: Floats) -> None:
+            out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
+
+        self._entries = compressed(landmarks.sorted_indices())
+        self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
+        self.nbytes += sum(part.nbytes for part in self._entries)
+        return write, self._half_squares(landmarks).astype(self._dtype)
+
+    def _half_squares(self, rows: Rows) -> Matrix:
+        """Σ (x_j/scale_j)²/2 of each row, (n,), the same bits for dense and sparse rows."""
+        if not self._per_scale.ndim:
+            return squared_norms(rows) * (self._per_scale**2 / 2)
+        per_scale = self._per_scale.astype(self._dtype)
+        if isinstance(rows, np.ndarray):
+            return squared_norms(rows * per_scale) / 2
+        scaled = rows.copy()
+        scaled.data = rows.data * per_scale[rows.indices]
+        return squared_norms(scaled) / 2
+
 
 # Bytes behind each row of kernels: rows that begin a power of two apart keep each other out of the cache.
 _BYTES_BETWEEN_ROWS = 64
@@ -72,22 +434,16 @@ class LandmarkFeatures:
     Args:
         kernel: that of the map.
         landmarks: s of them, (s, d), prepared by the kernel, dense or sparse, in `dtype`. They are kept.
-        root: (s, r), in `dtype`.
-        dtype: of rows and features, float32 or float64.
+        root: (s, r), float32 or float64, which is the `dtype` of rows and features.
         threads: how many may be used.
         is_relative: whether features of rows far from all landmarks must be as good beside their own norm.
     """
 
     def __init__(
-        self,
-        kernel: AnyKernel,
-        landmarks: Rows,
-        root: Floats,
-        dtype: np.dtype[np.floating],
-        threads: int,
-        is_relative: bool = False,
+        self, kernel: AnyKernel, landmarks: Rows, root: Floats, threads: int, is_relative: bool = False
     ) -> None:
-        self._blocks, self._dtype, self._threads = kernel_blocks(kernel, landmarks, dtype, is_relative), dtype, threads
+        self._blocks, self._dtype = kernel_blocks(kernel, landmarks, root.dtype, is_relative), root.dtype
+        self._threads = threads
         self._is_exact, self._safe_entry = isinstance(self._blocks, ExactBlocks), safe_entry(kernel, landmarks, root)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
         self.nbytes = self._blocks.nbytes + self._root.nbytes

@@ -1,35 +1,254 @@
 """The family of maps whose features are kernel values with landmarks, in a basis in which they are features."""
 
+from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest
+from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest, row_blocks, vectors
 from app.core.building import Building
+from app.core.datasets import held_out, sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
+from app.core.kernels.coarseness import Coarseness
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import FeatureMap
-from app.core.maps.landmarks.arrays import (
-    check_made_dense,
-    check_uploaded,
-    frozen_landmarks,
-    landmark_arrays,
-    opened_landmarks,
-    uploaded_rows,
-)
-from app.core.maps.landmarks.features import LandmarkFeatures
-from app.core.maps.landmarks.learning import MOST_MEASURED, measured, selected, split, too_coarse
-from app.core.maps.landmarks.root import LONG_DECOMPOSITION, rooted
+from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
+from app.core.maps.landmarks.selection import SELECTIONS
+from app.core.maps.landmarks.selection.base import own_values
 from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
 from app.core.norms import squared_norms
 from app.core.panels import add_products
-from app.core.progress import Pause, begin_anew, no_pause
+from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, packed, unpacked
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
+
+# Of all landmarks together: entries of sparse ones, and of dense ones, which come from a dataset or a request.
+_MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
+
+
+def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> dict[str, FrozenArray]:
+    """The arrays that s landmarks may be frozen as, each as large as it can become.
+
+    Numbers of columns, and where rows end, are float64, which holds them exactly.
+    """
+    entries, of_columns = min(s * input_dim, _MOST_ENTRIES), np.dtype(np.float64)
+    rows = min(s, _MOST_DENSE_ENTRIES // input_dim)  # none of vectors so long that only sparse ones are taken
+    return {
+        "landmarks": FrozenArray((rows, input_dim), dtype),
+        "landmark_values": FrozenArray((entries,), dtype),
+        "landmark_columns": FrozenArray((entries,), of_columns),
+        "landmark_ends": FrozenArray((s + 1,), of_columns),
+    }
+
+
+def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) -> None:
+    """Raise InvalidInput for more landmarks than there is room for, where the kernel makes sparse rows dense."""
+    if not kernel.compares_sparse and s * input_dim > _MOST_DENSE_ENTRIES:
+        most = _MOST_DENSE_ENTRIES // input_dim
+        takes = f"{s} came; for vectors of {input_dim} entries {most} are the most" if most else "none fits"
+        raise InvalidInput(f"kernel {kernel.kind} compares landmarks in their dense form: {takes}", pointer)
+
+
+def landmark_arrays(landmarks: Rows, pointer: str) -> Arrays:
+    """The landmarks (s, d) as they are frozen; InvalidInput if they have too many entries."""
+    size = landmarks.size if isinstance(landmarks, np.ndarray) else landmarks.nnz
+    most = _MOST_DENSE_ENTRIES if isinstance(landmarks, np.ndarray) else _MOST_ENTRIES
+    if size > most:
+        raise InvalidInput(f"the landmarks have {size} entries; {most} are the most: take a smaller s", pointer)
+    if isinstance(landmarks, np.ndarray):
+        return {"landmarks": landmarks}
+    return {
+        "landmark_values": landmarks.data,
+        "landmark_columns": landmarks.indices.astype(np.float64),
+        "landmark_ends": landmarks.indptr.astype(np.float64),
+    }
+
+
+def opened_landmarks(arrays: Arrays, input_dim: int) -> Rows:
+    """The landmarks, (s, d), from their frozen arrays."""
+    if "landmarks" in arrays:
+        return arrays["landmarks"]
+    indices, ends = (arrays[name].astype(np.int64) for name in ("landmark_columns", "landmark_ends"))
+    return sparse.csr_array((arrays["landmark_values"], indices, ends), shape=(len(ends) - 1, input_dim))
+
+
+CUTS = {"float32": 1e-6, "float64": 1e-12}
+"""Eigenvalues up to so many times the largest are cut in a dtype: rounding of kernel values would weigh more."""
+LONG_DECOMPOSITION = 1024
+"""Landmarks from which on the eigenvalues of their kernel block take more than a second."""
+
+# The largest eigenvalue may be so small, or large, that it and what is made of it stay in the range of the dtype.
+_LEAST_FACTOR, _MOST_FACTOR = 1e8, 0.25
+
+
+def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
+    """V Λ^(−1/2), (s, r), of a kernel block K = V Λ Vᵀ, (s, s), over its r eigenvalues above the cut, largest first.
+
+    The cut is `CUTS` of the largest; of more than some thousand landmarks s·2.2e-16 of it, as eigenvalues below that
+    are rounding themselves.
+
+    Raises:
+        InvalidInput: the kernel of all landmarks is 0, or leaves too little room in the dtype.
+    """
+    least, most = _LEAST_FACTOR * float(np.finfo(dtype).tiny), _MOST_FACTOR * float(np.finfo(dtype).max)
+    size = float(np.trace(gram)) / len(gram) if np.isfinite(gram).all() else np.inf
+    if not least < size < most:
+        helps = "; dtype float64 has more room" if dtype == np.float32 else ""
+        raise InvalidInput(
+            f"the kernel of the landmarks with themselves is {size:.3g} on average; maps of {dtype} take what is above "
+            f"{least:.1e} and below {most:.1e}{helps}",
+            pointer,
+        )
+    values, vectors = np.linalg.eigh(gram)
+    kept = np.flatnonzero(values > max(CUTS[dtype.name], len(gram) * np.finfo(np.float64).eps) * values[-1])[::-1]
+    root: Floats = (vectors[:, kept] / np.sqrt(values[kept])).astype(dtype)
+    return root
+
+
+def rooted(
+    spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
+) -> tuple[Arrays, tuple[str, ...]]:
+    """The arrays with the root beside them, and a warning where eigenvalues are cut."""
+    landmarks = opened_landmarks(arrays, spec.input_dim)
+    s = landmarks.shape[0]
+    if s > LONG_DECOMPOSITION:
+        progress.before_long_call(state)
+    root = root_of(landmark_block(kernel, landmarks), spec.numpy_dtype, "/sampler")
+    cut = s - root.shape[1]
+    told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
+    return {**arrays, "root": root}, (told,) if cut else ()
+
+
+# A tenth of the rows, and no more than these, are held out.
+_HELD_OUT_SHARE, _MOST_HELD_OUT = 10, 1000
+MOST_MEASURED = 10_000
+"""Learned rows of which errors are told; of more, a sample."""
+# Sums of kernels beyond are refused: what is made of them would leave the range of float64.
+_LEAST_SUM, _MOST_SUM = 1e-290, 1e290
+# Entries of rows whose own kernels are computed at a time.
+_ENTRIES_PER_BLOCK = 1 << 20
+# What begins the states of a selection that is under way, and of one that is done.
+_SELECTING, _SELECTED = b"0", b"1"
+
+
+class Split(NamedTuple):
+    """The rows of a dataset, as a kernel compares them: those to learn from, and those held out."""
+
+    learned: Rows
+    held_out: Rows
+    warnings: tuple[str, ...] = ()
+    """Warnings about them, for the client."""
+
+
+def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Building) -> Split:
+    """Read the dataset that a sampler names, and share its rows out by the seed of the spec.
+
+    Raises:
+        InvalidInput: there is no such dataset, it has other columns than the map, or rows that have no kernel, or
+            kernels so large or small that sums of them leave the range of float64.
+    """
+    found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
+    n = found.shape[0]
+    others, apart = held_out(n, min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE), _stream(spec.seed, 0))
+    wanted = len(others) if sampler.rows is None else sampler.rows
+    if wanted > len(others):
+        raise InvalidInput(
+            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {len(apart)} are held out",
+            "/sampler/rows",
+        )
+    try:
+        rows = kernel.prepared(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
+        _check_sum(kernel, rows)
+    except InvalidInput as error:
+        raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
+    if wanted < len(others):
+        others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
+    return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
+
+
+def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
+    """The warning about rows to take landmarks from, if the dtype of the map is too coarse for some."""
+    return Coarseness(spec.kernel, spec.numpy_dtype, counts_exact=False).warnings(rows, called)
+
+
+def selected(
+    spec: BaseSpec, sampler: Landmarks, s: int, kernel: AnyKernel, rows: Rows, building: Building
+) -> tuple[Arrays, dict[str, float], Callable[[], bytes]]:
+    """The landmarks as they are frozen, what their selection tells, and what gives the state to go on from.
+
+    A selection that an earlier attempt has finished is not done again.
+    """
+    progress = building.progress
+    state = progress.restored() or _SELECTING
+    if state[:1] == _SELECTED:
+        held = unpacked(state[1:])
+        report = dict(zip(held.pop("names").tolist(), held.pop("figures").tolist(), strict=True))
+        arrays: Arrays = held
+    else:
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(spec.seed).spawn(1)[0]))
+        inside = Inner(progress, lambda of: _SELECTING + of(), state[1:] or None, lambda step: progress.report(step, s))
+        found = SELECTIONS[sampler.selection](kernel, rows, s, rng, inside, building.threads)
+        report, arrays = found.report, landmark_arrays(found.landmarks, "/s")
+    names, figures = np.array([*report]), np.array([*report.values()])
+
+    def keep() -> bytes:
+        return _SELECTED + packed(names=names, figures=figures, **arrays)
+
+    progress.checkpoint(keep)
+    return arrays, report, keep
+
+
+def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
+    """The figures of a report: how much of the kernel features z miss, 1 − Σ ‖z(x)‖² / Σ k(x, x) over some rows x.
+
+    `trace_error` is that share for up to 10,000 of the learned rows, `trace_error_held_out` that for rows that were not
+    learned from, where there are any. `effective_dimension` is Σ μ/(μ + e): μ are the eigenvalues of the mean of z zᵀ
+    over the learned rows, and e is what the features miss of one of these on average.
+    """
+    n = rows.learned.shape[0]
+    some = rows.learned if n <= MOST_MEASURED else rows.learned[sampled(n, MOST_MEASURED, seed)]
+    z = features(some).astype(np.float64)
+    missed, whole = _missed(kernel, some, z)
+    report = {"trace_error": missed / whole if whole else 0.0}
+    mu = np.maximum(np.linalg.eigvalsh(z.T @ z / len(z)), 0)
+    each = max(missed / len(z), np.finfo(np.float64).eps * float(mu.sum()))
+    report["effective_dimension"] = float((mu / (mu + each)).sum()) if each else 0.0
+    if rows.held_out.shape[0]:
+        missed, whole = _missed(kernel, rows.held_out, features(rows.held_out).astype(np.float64))
+        report["trace_error_held_out"] = missed / whole if whole else 0.0
+    return report
+
+
+def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
+    """Raise InvalidInput where Σ k(x, x) leaves too little room in float64 for what is computed of it."""
+    n = rows.shape[0]
+    entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
+    own = (own_values(kernel, rows[part]) for part in row_blocks(n, _ENTRIES_PER_BLOCK // entries))
+    with np.errstate(over="ignore"):
+        whole = sum(float(some.sum()) for some in own)
+    if whole and not _LEAST_SUM <= whole <= _MOST_SUM:
+        raise InvalidInput(
+            f"the kernels of all rows with themselves sum to {whole:.3g}; between {_LEAST_SUM:.0e} and "
+            f"{_MOST_SUM:.0e} there is room in float64 for what is computed of them"
+        )
+
+
+def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
+    """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
+    diagonal = own_values(kernel, rows)
+    return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
+
+
+def _stream(seed: int, number: int) -> int:
+    """A seed of its own for one of the samples."""
+    return int(np.random.SeedSequence(seed).spawn(number + 2)[-1].generate_state(1, np.uint64)[0])
+
 
 # Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
 _MATRICES_WHILE_BUILDING = 6
@@ -70,7 +289,7 @@ class LandmarkMap(FeatureMap):
         self.kernel = _kernel(spec)
         self._landmarks = opened_landmarks(arrays, spec.input_dim)
         self._features = LandmarkFeatures(
-            self.kernel, self._landmarks, arrays["root"], spec.numpy_dtype, threads, is_relative=spec.normalize
+            self.kernel, self._landmarks, arrays["root"], threads, is_relative=spec.normalize
         )
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
@@ -84,7 +303,7 @@ class LandmarkMap(FeatureMap):
             raise InvalidInput("form is for maps of frequencies; landmark maps have one form: leave it out", "/form")
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
-            check_uploaded(sampler, spec.input_dim)
+            sampler.check_rows(spec.input_dim)
         elif spec.s is None:
             raise InvalidInput("s is missing; it is the number of landmarks", "/s")
         else:
@@ -135,20 +354,23 @@ class LandmarkMap(FeatureMap):
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Select landmarks, or take those that came, and decompose their kernel block."""
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
-        if not isinstance(sampler, Landmarks):
-            arrays, coarse = _uploaded(spec, kernel)
+        if isinstance(sampler, UploadedLandmarks):
+            pointer = "/sampler/landmarks"
+            came = spec.gate(sampler.as_rows(spec.input_dim), pointer)
+            arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
             made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
-            warnings = coarse + warnings
             s, rank = made["root"].shape
             if spec.s not in (None, s):
                 warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
-            return Built(made, s, rank, warnings)
+            return Built(made, s, rank, too_coarse(spec, came, "the landmarks") + warnings)
+        if not isinstance(sampler, Landmarks):
+            raise TypeError(f"sampler {sampler.kind} has no landmarks")
         rows = split(spec, sampler, kernel, building)
         arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
         made, warnings = rooted(spec, kernel, arrays, building.progress, state)
         warnings = rows.warnings + warnings
         landmarks = opened_landmarks(made, spec.input_dim)
-        features = LandmarkFeatures(kernel, landmarks, made["root"], spec.numpy_dtype, building.threads)
+        features = LandmarkFeatures(kernel, landmarks, made["root"], building.threads)
         pause = partial(building.progress.checkpoint, state)
         report |= measured(kernel, lambda some: features.of(some, pause), rows, spec.seed)
         s, rank = made["root"].shape
@@ -243,16 +465,3 @@ def _size(spec: BaseSpec) -> int:
     if spec.s is None:
         raise TypeError("the spec was not checked")
     return spec.s
-
-
-def _uploaded(spec: BaseSpec, kernel: AnyKernel) -> tuple[Arrays, tuple[str, ...]]:
-    """The landmarks that came, as they are frozen, and the warning if the dtype is too coarse for them.
-
-    InvalidInput if they leave the dtype or have no kernel.
-    """
-    if not isinstance(spec.sampler, UploadedLandmarks):
-        raise TypeError(f"sampler {spec.sampler.kind} has no landmarks")
-    pointer = "/sampler/landmarks"
-    came = spec.gate(uploaded_rows(spec.sampler, spec.input_dim), pointer)
-    arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
-    return arrays, too_coarse(spec, came, "the landmarks")

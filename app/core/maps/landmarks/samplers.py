@@ -1,12 +1,17 @@
 """The samplers of the family of landmark maps: rows of a dataset that a method selects, or rows that the client has."""
 
 from enum import StrEnum
+from itertools import chain
 from typing import Annotated, Literal, Self
 
+import numpy as np
 from pydantic import Discriminator, Field, Tag
+from scipy import sparse
 
+from app.core.arrays import PostedRows
+from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.model import Frozen
+from app.core.model import Frozen, check_entries
 from app.core.samplers.base import AnySampler
 from app.core.samplers.learning import Dataset
 
@@ -100,3 +105,32 @@ class UploadedLandmarks(AnySampler):
             description="Lists of input_dim numbers, or objects of indices and values, in the unit of the vectors.",
         ),
     ]
+
+    def check_rows(self, input_dim: int) -> None:
+        """Raise InvalidInput for landmarks in two forms, of another width, or with columns out of order."""
+        first = isinstance(self.landmarks[0], SparseRow)
+        for i, row in enumerate(self.landmarks):
+            pointer = f"/sampler/landmarks/{i}"
+            if isinstance(row, SparseRow) != first:
+                raise InvalidInput(f"landmark {i} has another form than those before it; one form is wanted", pointer)
+            if not isinstance(row, SparseRow):
+                check_entries(row, input_dim, f"landmark {i}", pointer)
+                continue
+            if len(row.indices) != len(row.values):
+                detail = f"landmark {i} has {len(row.indices)} indices and {len(row.values)} values; as many are wanted"
+                raise InvalidInput(detail, pointer)
+            rising = np.diff(np.array([-1, *row.indices, input_dim]))
+            if (rising <= 0).any():
+                raise InvalidInput(
+                    f"indices of landmark {i} are not increasing and below {input_dim}", f"{pointer}/indices"
+                )
+
+    def as_rows(self, input_dim: int) -> PostedRows:
+        """The landmarks as rows, as they came: dense, or sparse."""
+        parts = [row for row in self.landmarks if isinstance(row, SparseRow)]
+        if not parts:
+            return np.array(self.landmarks, np.float64)
+        ends = np.cumsum([0, *(len(row.values) for row in parts)])
+        values = np.fromiter(chain.from_iterable(row.values for row in parts), np.float64, ends[-1])
+        columns = np.fromiter(chain.from_iterable(row.indices for row in parts), np.int64, ends[-1])
+        return sparse.csr_array((values, columns, ends), shape=(len(parts), input_dim))

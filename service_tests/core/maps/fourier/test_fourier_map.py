@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import vectors
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.maps.fourier import phases as phases_module
+from app.core.maps.fourier import features as features_module
 from service_tests.cases import each
 from service_tests.core.specs import PRODUCT_KERNELS, kind
 from service_tests.core.specs import fourier as built
@@ -88,8 +88,8 @@ def test_no_bit_of_a_row_depends_on_the_rows_beside_it(
     whole = feature_map.transform(rows)
     for n, start in ((1, 0), (1, 30), (2, 5), (12, 7), (13, 0), (25, 6)):
         np.testing.assert_array_equal(feature_map.transform(rows[start : start + n]), whole[start : start + n])
-    monkeypatch.setattr(phases_module, "_ROWS_PER_BLOCK", 5)
-    monkeypatch.setattr(phases_module, "_LEAST_STEPS_PER_PART", 1)
+    monkeypatch.setattr(features_module, "_ROWS_PER_BLOCK", 5)
+    monkeypatch.setattr(features_module, "_LEAST_STEPS_PER_PART", 1)
     np.testing.assert_array_equal(feature_map.transform(rows), whole)
 
 

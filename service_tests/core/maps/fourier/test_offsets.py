@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.maps.fourier.drawing import uniform_angles
+from app.core.maps.fourier.fourier_map import uniform_angles
 from service_tests.core.specs import fourier
 
 PHASE: dict[str, Any] = {"form": "phase", "dtype": "float64"}

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from app.core.errors import InvalidInput
-from app.core.hashing.sign_stream import arcs
+from app.core.hashing.signed_codes import arcs
 from app.core.maps import FeatureMap, FourierMap, Gives
 from service_tests.cases import each
 from service_tests.core.specs import fourier

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.maps.fourier.sine_cosine import (
+from app.core.maps.fourier.forms import (
     COSINES,
     COSINES_AND_SINES,
     EXPONENTIALS,

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap, opened
-from app.core.maps.fourier import phases, structured
+from app.core.maps.fourier import features, projections
 from service_tests.cases import covered, each
 from service_tests.core.specs import spec
 
@@ -79,13 +79,13 @@ def test_a_row_has_the_same_bits_in_any_batch_on_any_threads(
     name: str, form: str, normalize: bool, dtype: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Several slices, of one block and of parts of one.
-    monkeypatch.setattr(structured, "_ENTRIES_PER_BLOCK", 32 * 33)
-    monkeypatch.setattr(phases, "_FREQUENCIES_PER_BLOCK", 32)
+    monkeypatch.setattr(projections, "_ENTRIES_IN_TILES", 32 * 33)
+    monkeypatch.setattr(features, "_FREQUENCIES_PER_BLOCK", 32)
     members: dict[str, Any] = {"name": name, "form": form, "normalize": normalize, "dtype": dtype}
     x = rows(101, dtype=dtype)
     whole = made(1, **members).transform(x)
-    monkeypatch.setattr(phases, "_FREQUENCIES_PER_BLOCK", 8)
-    monkeypatch.setattr(structured, "_MOST_FREQUENCIES", 8)
+    monkeypatch.setattr(features, "_FREQUENCIES_PER_BLOCK", 8)
+    monkeypatch.setattr(projections, "_MOST_FREQUENCIES", 8)
     for threads in (1, 2, 3):
         feature_map = made(threads, **members)
         assert feature_map.transform(x).tobytes() == whole.tobytes()

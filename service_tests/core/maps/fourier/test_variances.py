@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.maps import FourierMap
-from app.core.maps.fourier import variances
+from app.core.maps.fourier.fourier_map import closed_forms as forms_of
 from app.core.spec import Form
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
@@ -23,7 +23,7 @@ SINGLE = [
 
 
 def closed_forms(made: FourierMap, lags: Any) -> Any:
-    return variances.closed_forms(made.spec, made.baseline(0), lags).by_name
+    return forms_of(made.spec, made.baseline(0), lags).by_name
 
 
 def lags_of(made: Any, x: Any, y: Any) -> Any:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from app.core.kernels import Kernel
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.features import LandmarkFeatures
-from app.core.maps.landmarks.root import root_of
+from app.core.maps.landmarks.landmark_map import root_of
 from app.core.progress import no_pause
 from service_tests.cases import each
 from service_tests.core.combinations import variants
@@ -52,7 +52,7 @@ def data(n: int, seed: int, dtype: str, d: int = D, share: float = 1.0) -> Any:
 def opened(kernel: AnyKernel, landmarks: Any, threads: int = 1) -> tuple[LandmarkFeatures, Any]:
     """The features by landmarks, and the root, in float64."""
     root = root_of(kernel.exact(landmarks, landmarks), landmarks.dtype, "")
-    return LandmarkFeatures(kernel, landmarks, root, landmarks.dtype, threads), root.astype(np.float64)
+    return LandmarkFeatures(kernel, landmarks, root, threads), root.astype(np.float64)
 
 
 @every_dtype
@@ -86,12 +86,12 @@ def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(kind: str,
     for n, start in ((1, 0), (2, 3), (7, 5), (13, 1), (400, 190), (1000, 999)):
         for form in (np.asarray, csr_array):
             assert (features.of(form(x[start : start + n]), no_pause) == wanted[start : start + n]).all()
-    of_sparse = LandmarkFeatures(kernel, csr_array(landmarks), root.astype(dtype), landmarks.dtype, 1)
+    of_sparse = LandmarkFeatures(kernel, csr_array(landmarks), root.astype(dtype), 1)
     backwards = csr_array(x[::-1, ::-1])
     backwards.indices = d - 1 - backwards.indices
     assert (of_sparse.of(x, no_pause) == of_sparse.of(backwards, no_pause)[::-1]).all()
     assert (features.of(backwards, no_pause)[::-1] == wanted).all()
-    shared = LandmarkFeatures(kernel, landmarks, root.astype(dtype), landmarks.dtype, 3)
+    shared = LandmarkFeatures(kernel, landmarks, root.astype(dtype), 3)
     assert (shared.of(np.tile(x, (10, 1)), no_pause) == np.tile(wanted, (10, 1))).all()
 
 
@@ -101,7 +101,7 @@ def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(kind: str,
 def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any], form: Any, dtype: str) -> None:
     kernel, landmarks = kernel_of(fields), data(20, 3, dtype)
     landmarks = kernel.prepared(landmarks * 7)
-    plain = LandmarkFeatures(kernel, form(landmarks), np.eye(20, dtype=dtype), landmarks.dtype, 1)
+    plain = LandmarkFeatures(kernel, form(landmarks), np.eye(20, dtype=dtype), 1)
     assert (np.diag(plain.of(landmarks, no_pause)) == 1).all()
 
 
@@ -112,7 +112,7 @@ def test_far_from_the_origin_nothing_is_lost(fields: dict[str, Any], places: Any
     """Distances of some units between rows 1e4 away, where a float32 has a thousandth."""
     kernel = kernel_of(fields)
     landmarks, x = (np.concatenate([data(n, n, dtype) + np.array(at, dtype) for at in places]) for n in (30, 50))
-    plain = LandmarkFeatures(kernel, landmarks, np.eye(len(landmarks), dtype=dtype), landmarks.dtype, 1)
+    plain = LandmarkFeatures(kernel, landmarks, np.eye(len(landmarks), dtype=dtype), 1)
     found, exact = plain.of(x, no_pause), kernel.exact(x, landmarks)
     # The exact kernel divides rows by the length scale before it takes differences, and so rounds them in float64.
     np.testing.assert_allclose(found, exact, rtol=0, atol=float(4 * np.finfo(dtype).eps) + 1e-11)

@@ -8,8 +8,7 @@ import pytest
 from app.core.arrays import dense
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.maps.landmarks.landmark_map import LandmarkMap
-from app.core.maps.landmarks.learning import split
+from app.core.maps.landmarks.landmark_map import LandmarkMap, split
 from app.core.maps.landmarks.samplers import Landmarks
 from service_tests.cases import each
 from service_tests.core.combinations import rows

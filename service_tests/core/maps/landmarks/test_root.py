@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps.landmarks.root import root_of
+from app.core.maps.landmarks.landmark_map import root_of
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

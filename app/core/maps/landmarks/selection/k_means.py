@@ -1,25 +1,81 @@
-"""Landmarks that are centres of clusters."""
+"""Landmarks that are centres of clusters, and how far a centre is from being as good as a row itself."""
+
+from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
+import scipy
 
 from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import (
-    Run,
-    Selected,
-    restored,
-    selected,
-    stream,
-    take_in_order,
-    words,
-)
-from app.core.maps.landmarks.selection.basis import Basis
-from app.core.maps.landmarks.selection.distances import Distances, distances_of
-from app.core.maps.landmarks.selection.values import own_values, stacked, values
+from app.core.kernels.scaled import ScaledKernel
+from app.core.maps.landmarks.selection import base
+from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, own_values, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
+
+# What is computed in one part, a tenth of a second or less: differences of entries, kernel values, multiplications.
+_DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17, 1 << 26
+# Farther is as far: sums of distances stay in the range of float64.
+_FARTHEST = 1e290
+
+
+class ScaledDistances:
+    """Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of that metric; 1e290 where it is more."""
+
+    def __init__(self, kernel: ScaledKernel, rows: Rows) -> None:
+        self._kernel, self._rows = kernel, kernel.scaled_rows(dense(rows))
+
+    def to(self, part: slice, centres: Rows) -> Matrix:
+        """By differences, so that equal rows have distance 0."""
+        scaled = self._kernel.scaled_rows(dense(centres))
+        metric: Literal["cityblock", "sqeuclidean"] = (
+            "cityblock" if self._kernel.metric == "cityblock" else "sqeuclidean"
+        )
+        found: Matrix = scipy.spatial.distance.cdist(self._rows[part], scaled, metric)
+        return np.minimum(found, _FARTHEST, out=found)
+
+    def per_part(self, k: int) -> int:
+        """As many as have so many differences."""
+        return max(1, _DIFFERENCES_PER_PART // (k * int(self._rows.shape[1])))
+
+
+class KernelDistances:
+    """k(x, x) + k(c, c) − 2 k(x, c), the squared distance in the kernel's own space; 0 where it is rounding."""
+
+    def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
+        self._kernel, self._rows = kernel, rows
+
+    def to(self, part: slice, centres: Rows) -> Matrix:
+        """By kernel values."""
+        rows = self._rows[part]
+        sizes = own_values(self._kernel, rows)[:, None] + own_values(self._kernel, centres)
+        found = sizes - 2 * values(self._kernel, rows, centres)
+        found[found <= ROUNDING * sizes] = 0
+        return found
+
+    def per_part(self, k: int) -> int:
+        """As many as have so many kernel values."""
+        operations = base.operations_per_row(self._kernel, self._rows, self._rows[:1])
+        return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
+
+
+Distances = ScaledDistances | KernelDistances
+"""Distances of some rows to centres; the sum over all rows is what clusters make small.
+
+`to` gives distances of some of the n rows to centres, (k, d), as (rows of the part, k); `per_part` how many rows are
+compared with k centres between two pauses.
+"""
+
+
+def distances_of(kernel: AnyKernel, rows: Rows) -> Distances:
+    """Those of scaled rows, where the kernel is one of them and the rows are dense; else those by kernel values."""
+    if isinstance(kernel, ScaledKernel) and isinstance(rows, np.ndarray):
+        return ScaledDistances(kernel, rows)
+    return KernelDistances(kernel, rows)
+
 
 _STEPS = 10
 # Rows that are clustered: so many, or so many a landmark, as far as they have no more entries.
@@ -38,7 +94,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
     Clustered is a uniform sample of 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries.
     """
-    run, seed, n = Run(s, progress, threads, stages=2), words(rng), rows.shape[0]
+    run, stream, n = Run(s, progress, threads, stages=2), base.streams(rng), rows.shape[0]
     entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
     most = max(s, min(max(_ROWS, _ROWS_PER_LANDMARK * s), _MOST_ENTRIES // entries))
     sample = rows[np.sort(rng.permutation(n)[:most])]
@@ -46,23 +102,23 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
         sample = sample.toarray()
     distances = distances_of(kernel, sample)
     if "labels" not in run.kept:
-        seeds = _seeds(distances, sample, seed, run)
+        seeds = _seeds(distances, sample, stream, run)
         run.kept = {"step": np.array(0), "labels": _assigned(distances, sample[seeds], sample.shape[0], run)}
     _move(kernel, distances, sample, run)
     centres = _centres(kernel, sample, run.kept["labels"], run)
-    basis = restored(Basis(kernel, centres), run)
-    take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
-    return selected(basis)
+    basis = run.basis(kernel, centres)
+    base.take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
+    return base.selected(basis)
 
 
-def _seeds(distances: Distances, sample: Rows, seed: list[int], run: Run) -> Whole:
+def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run: Run) -> Whole:
     """The numbers of up to s rows, each drawn in proportion to its distance to the nearest before it (k-means++)."""
     n = sample.shape[0]
     seeds: Whole = run.kept.get("seeds", np.empty(0, np.int64))
     nearest: Matrix = run.kept.get("nearest", np.ones(n))
     while len(seeds) < run.s and nearest.any():
         cumulative = np.cumsum(nearest)
-        at = stream(seed, len(seeds)).random() * cumulative[-1]
+        at = stream(len(seeds)).random() * cumulative[-1]
         drawn = min(int(np.searchsorted(cumulative, at, side="right")), n - 1)
         to_drawn = _to_one(distances, sample[drawn : drawn + 1], n, run)
         nearest = np.minimum(nearest, to_drawn) if len(seeds) else to_drawn
@@ -123,7 +179,7 @@ def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
     for members in clusters:
         found.append(_centre(kernel, sample[members], run))
         run.pause()
-    return stacked(found)
+    return base.stacked(found)
 
 
 def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:

@@ -5,9 +5,7 @@ import scipy
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
-from app.core.maps.landmarks.selection.basis import Basis, Coordinates
-from app.core.maps.landmarks.selection.values import values
+from app.core.maps.landmarks.selection.base import Coordinates, Run, Selected, selected, take_in_order, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -38,7 +36,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
         return (pilots.residuals(part, least=0) / ridge).clip(0, 1) if ridge else np.zeros(part.shape[0])
 
     found = run.by_row("scores", scores, rows, pilots.rows_per_part(rows), stage=0)
-    basis = restored(Basis(kernel, rows), run)
+    basis = run.basis(kernel, rows)
     take_in_order(basis, run, _drawn(found, np.asarray(times)), stage=1)
     return selected(basis, ridge=ridge)
 

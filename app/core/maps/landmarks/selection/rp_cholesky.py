@@ -1,11 +1,12 @@
 """Landmarks by randomly pivoted Cholesky."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from app.core.arrays import Matrix, Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, offer, restored, selected, stream, words
-from app.core.maps.landmarks.selection.basis import Basis
+from app.core.maps.landmarks.selection.base import Basis, Run, Selected, offer, selected, streams
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -26,14 +27,14 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     Fewer than s landmarks come back when the residuals of all rows are rounding. The report has `candidates`, how many
     were drawn.
     """
-    run, seed = Run(s, progress, threads), words(rng)
-    basis = restored(Basis(kernel, rows), run)
+    run, stream = Run(s, progress, threads), streams(rng)
+    basis = run.basis(kernel, rows)
     while len(basis) < s:
         residuals = run.by_row("residuals", basis.residuals, rows, basis.rows_per_part(rows))
         first = int(run.kept.setdefault("first", np.array(len(basis))))
         if not residuals.any():
             break
-        _draw(basis, run, residuals, seed)
+        _draw(basis, run, residuals, stream)
         if len(basis) == first:  # what is left is rounding, though not below the bound for it
             break
         run.kept.update(residuals=residuals[:0], refused=np.array(0))
@@ -41,13 +42,13 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     return selected(basis, candidates=float(run.kept.get("drawn", 0)))
 
 
-def _draw(basis: Basis, run: Run, residuals: Matrix, seed: list[int]) -> None:
+def _draw(basis: Basis, run: Run, residuals: Matrix, stream: Callable[[int], Rng]) -> None:
     """Add landmarks until there are s, or too many candidates were refused; residuals (n,) are those to draw by."""
     n, cumulative = len(residuals), np.cumsum(residuals)
     refused, drawn = (int(run.kept.get(name, 0)) for name in ("refused", "drawn"))
     while len(basis) < run.s and refused <= n * _REFUSED_PART:
         count = basis.rows_per_offer
-        uniforms = stream(seed, drawn).random((2, count))
+        uniforms = stream(drawn).random((2, count))
         candidates = np.minimum(np.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right"), n - 1)
         refused += count - offer(basis, run, candidates, uniforms[1] * residuals[candidates])
         drawn += count

@@ -2,8 +2,7 @@
 
 from app.core.arrays import Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, restored, selected, take_in_order
-from app.core.maps.landmarks.selection.basis import Basis
+from app.core.maps.landmarks.selection.base import Run, Selected, selected, take_in_order
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -14,6 +13,6 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     Source: Williams and Seeger (2001), Using the Nyström method to speed up kernel machines.
     """
     run = Run(s, progress, threads)
-    basis = restored(Basis(kernel, rows), run)
+    basis = run.basis(kernel, rows)
     take_in_order(basis, run, rng.permutation(rows.shape[0]))
     return selected(basis)

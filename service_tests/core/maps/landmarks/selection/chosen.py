@@ -8,9 +8,7 @@ import pytest
 from app.core.arrays import Floats, Matrix, Rows, dense
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection import SELECTIONS, Selected
-from app.core.maps.landmarks.selection import basis as its_basis
-from app.core.maps.landmarks.selection import distances as its_distances
+from app.core.maps.landmarks.selection import SELECTIONS, Selected, base, k_means
 from app.core.progress import Progress
 from service_tests.core.combinations import Fields, named, variants
 from service_tests.core.combinations import rows as drawn
@@ -94,9 +92,9 @@ def numbers_of(rows: Floats, landmarks: Rows) -> list[int]:
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that work on little data has many steps."""
     for module, name, value in (
-        (its_basis, "_VALUES_PER_PART", 200),
-        (its_basis, "_MOST_PER_OFFER", 3),
-        (its_distances, "_DIFFERENCES_PER_PART", 1500),
-        (its_distances, "_VALUES_PER_PART", 300),
+        (base, "_VALUES_PER_PART", 200),
+        (base, "_MOST_PER_OFFER", 3),
+        (k_means, "_DIFFERENCES_PER_PART", 1500),
+        (k_means, "_VALUES_PER_PART", 300),
     ):
         monkeypatch.setattr(module, name, value)

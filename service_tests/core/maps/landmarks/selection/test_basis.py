@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from app.core.arrays import dense
-from app.core.maps.landmarks.selection.basis import Basis
+from app.core.maps.landmarks.selection.base import Basis
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import (

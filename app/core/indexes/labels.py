@@ -1,6 +1,11 @@
-"""Ids of vectors as an index keeps them: whole numbers and strings, which are told apart by their first byte."""
+"""Ids and tags of vectors as an index keeps them.
+
+Ids are whole numbers and strings, which are told apart by their first byte. Of a tag an index keeps a mark, by which
+vectors are chosen.
+"""
 
 from collections.abc import Iterator, Sequence
+from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +32,18 @@ def written(vector_id: object, pointer: str) -> bytes:
         raise InvalidInput(f"{came} came; {_WANTED}", pointer)
     if vector_id in _STEPS:
         raise InvalidInput(f"the id {vector_id!r} came; no address of a vector may end so", pointer)
-    try:
-        text = vector_id.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput("the id is no text: it has half of a surrogate pair", pointer) from error
+    text = _encoded(vector_id, "id", pointer)
     if not 1 <= len(text) <= MAX_ID_BYTES:
         raise InvalidInput(f"the id has {len(text)} bytes; a string of 1 to {MAX_ID_BYTES} is an id", pointer)
     return _STRING + text
+
+
+def _encoded(text: str, called: str, pointer: str) -> bytes:
+    """The text in UTF-8; InvalidInput where it has none."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"the {called} is no text: it has half of a surrogate pair", pointer) from error
 
 
 def read(kept: bytes) -> int | str:
@@ -93,3 +103,32 @@ def _start(block: NDArray[np.uint8], place: int) -> int:
     for _ in range(place):
         start += 2 + block[start] + 256 * block[start + 1]
     return start
+
+
+UNTAGGED = bytes(8)
+"""The mark of vectors without a tag."""
+
+
+def mark(tag: object, pointer: str) -> bytes:
+    """The mark of a tag, eight bytes; of no tag, None or "", `UNTAGGED`. InvalidInput for what is no tag.
+
+    Two tags have the same mark with probability 2⁻⁶⁴.
+    """
+    if tag is None or tag == "":
+        return UNTAGGED
+    if not isinstance(tag, str):
+        raise InvalidInput("a tag is a string, or null", pointer)
+    text = _encoded(tag, "tag", pointer)
+    if len(text) > MAX_ID_BYTES:
+        raise InvalidInput(f"the tag has {len(text)} bytes; {MAX_ID_BYTES} are the most", pointer)
+    return blake2b(text, digest_size=8, person=b"bochner tag").digest()
+
+
+def marks(tags: Sequence[object], pointer: str) -> list[bytes]:
+    """The marks of tags."""
+    return [mark(tag, f"{pointer}/{i}") for i, tag in enumerate(tags)]
+
+
+def number(marked: bytes) -> np.uint64:
+    """A mark as images hold it."""
+    return np.uint64(int.from_bytes(marked, "little"))

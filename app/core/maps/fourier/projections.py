@@ -1,0 +1,483 @@
+"""The drawing of a map, and the projections, which make phases of rows: dense, and by random signs.
+
+Frequencies are shared out among the summands of a kernel, from its one sampler; offsets are drawn beside them.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from app.core.arrays import Array, Floats, Matrix, Rows, made_dense, row_blocks
+from app.core.building import Building, Use
+from app.core.errors import InvalidInput
+from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
+from app.core.kernels.base import Block, ShiftInvariantKernel, SpectralKernel
+from app.core.maps.fourier.forms import FORMS
+from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
+from app.core.panels import Panels
+from app.core.progress import begin_anew
+from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
+from app.core.samplers.learning import LearningFields
+from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths
+from app.core.samplers.uploaded import Uploaded
+
+
+def spectral(spec: BaseSpec) -> tuple[ShiftInvariantKernel, FrequencySampler]:
+    """The kernel and the sampler of a spec, which have frequencies; InvalidInput if the kernel has none."""
+    kernel, sampler = spec.kernel, spec.sampler
+    if not isinstance(sampler, FrequencySampler):
+        raise TypeError(f"sampler {sampler.kind} draws no frequencies")
+    if not isinstance(kernel, ShiftInvariantKernel):
+        raise InvalidInput(
+            f"kernel {kernel.kind} has no frequencies for sampler {sampler.kind}; its sampler is {kernel.served_by}",
+            "/sampler/kind",
+        )
+    return kernel, sampler
+
+
+def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
+    """Raise InvalidInput for frequencies outside the range of the dtype, or weights whose sum makes features 0 or ∞."""
+    kind = spec.dtype.value
+    kernel, sampler = spectral(spec)
+    is_uploaded = isinstance(sampler, Uploaded)
+    if not np.isfinite(arrays["frequencies"]).all():
+        if is_uploaded:
+            raise InvalidInput(f"a frequency is outside the range of {kind}", "/sampler/frequencies")
+        raise kernel.out_of_range(kind)
+    with np.errstate(over="ignore"):  # an infinite sum is refused below
+        total = float(np.abs(arrays["weights"]).sum(dtype=np.float64))
+    if not 0 < total < float(np.finfo(spec.numpy_dtype).max) / 4:
+        if sampler.learns:
+            on_box = isinstance(sampler, LearningFields) and not sampler.on_rows
+            raise InvalidInput(
+                f"the learned weights sum to {total:.3g} in {kind}, the kernel being nearly 0 where fitted: take "
+                + ("a smaller box_scale" if on_box else "rows nearer each other, or a wider kernel"),
+                "/sampler/box_scale" if on_box else "/sampler/dataset",
+            )
+        raise InvalidInput(
+            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
+            "/sampler/weights" if is_uploaded else "/kernel/weights",
+        )
+
+
+def lost_digits(spec: BaseSpec, largest: Matrix) -> tuple[str, ...]:
+    """A warning where frequencies lose digits in the dtype; `largest`, (d,), are the largest of each coordinate.
+
+    What is smaller than the least normal number is a multiple of the least of all, whatever its size.
+    """
+    least = float(np.finfo(spec.numpy_dtype).tiny)
+    lost = int(((largest > 0) & (largest < least)).sum())
+    if not lost:
+        return ()
+    return (
+        f"the frequencies of {lost} of {len(largest)} coordinates are below {least:.1e}, where {spec.dtype.value} has "
+        f"fewer digits: {spectral(spec)[0].scale_field} is out of proportion; "
+        + ("take dtype float64, or " if spec.dtype is Dtype.float32 else "")
+        + "give rows in a larger unit",
+    )
+
+
+ALL_ZERO = "every frequency is 0, so that this map takes the kernel for a constant"
+"""A warning."""
+
+
+class Drawn(NamedTuple):
+    """A set of frequencies, as it is frozen, and what the client should know of it."""
+
+    arrays: Arrays
+    n_frequencies: int
+    warnings: tuple[str, ...]
+    report: dict[str, float] | None = None
+    """See `Built`."""
+
+
+class Allocation(NamedTuple):
+    """A summand of the kernel, and how many frequencies it gets."""
+
+    block: Block
+    size: int
+
+
+def allocations(spec: BaseSpec) -> list[Allocation]:
+    """The summands of a spectral kernel with their numbers of frequencies: s shared out evenly, or a rule's own count.
+
+    Raises:
+        InvalidInput: there are fewer frequencies than summands.
+    """
+    kernel, sampler = spectral(spec)
+    blocks = kernel.blocks(spec.input_dim)
+    each, left = divmod(spec.s or 0, len(blocks))
+    found = [
+        Allocation(block, sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
+        for i, block in enumerate(blocks)
+    ]
+    if found[-1].size == 0:  # never with a count of the rule's own
+        raise InvalidInput(f"s is {spec.s}; each of the {len(blocks)} subsets needs a frequency at least", "/s")
+    return found
+
+
+def check_allocations(spec: BaseSpec) -> None:
+    """Ask the sampler whether it serves every summand of the kernel.
+
+    Raises:
+        InvalidInput: it does not; the detail names the rule and what would work.
+    """
+    kernel, sampler = spectral(spec)
+    every = allocations(spec)
+    # Summands of one size are alike to a sampler, and there may be thousands.
+    alike = {(allocation.block.dim(spec.input_dim), allocation.size): allocation for allocation in every}
+    if isinstance(sampler, Uploaded) and len(alike) > 1:
+        raise InvalidInput(
+            f"sampler uploaded serves each of the {len(every)} subsets with the same frequencies, so all must have "
+            f"one size; they have from {min(alike)[0]} to {max(alike)[0]} coordinates: upload for subsets of one "
+            "size, or take another sampler, for instance, sobol",
+            "/sampler/kind",
+        )
+    if (sampler.learns or not sampler.serves_subsets) and every[0].block.coordinates is not None:
+        makes = "learns" if sampler.learns else "makes"
+        raise InvalidInput(
+            f"sampler {sampler.kind} {makes} a set for one kernel on all coordinates; kernel {kernel.kind} is a sum "
+            "over subsets of them: sampler sobol works",
+            "/sampler/kind",
+        )
+    # The largest summand first: what is enough for it is enough for all.
+    for (dim, size), allocation in sorted(alike.items(), reverse=True, key=lambda item: item[0]):
+        try:
+            sampler.check(allocation.block.kernel, size, dim)
+        except InvalidInput as error:
+            raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
+
+
+def unequal(spec: BaseSpec) -> str | None:
+    """Whose frequencies have unequal weights, of the sampler or the kernel, and what helps; None if they are alike."""
+    kernel, sampler = spectral(spec)
+    if not sampler.weighs_alike():
+        return (
+            f"sampler {sampler.kind}, whose frequencies have weights of their own, and codes count each alike: a point "
+            "sampler, for instance sobol, gives codes"
+        )
+    if len({block.weight / size for block, size in allocations(spec)}) > 1:
+        return (
+            f"kernel {kernel.kind} with subsets that weigh more for each of their frequencies than others, and codes "
+            "count each frequency alike: equal weights and s a multiple of the number of subsets give codes"
+        )
+    return None
+
+
+def of_allocation(text: str, allocation: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
+    """A sampler's text about one allocation; of several, it also says which, and what is better for all of them."""
+    if len(every) == 1:
+        return str(text)
+    s = sum(other.size for other in every)
+    if isinstance(text, SizeAdvice):
+        alike = sum(other.size == allocation.size for other in every)
+        which = (
+            f"each of the {alike} subsets gets" if alike == len(every) else f"{alike} of the {len(every)} subsets get"
+        )
+        return f"{which} {allocation.size} of the s = {s} frequencies: {text.for_each_of(len(every))}"
+    gets = f" with {allocation.size} of the s = {s} frequencies" if s == spec.s else ""
+    return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"
+
+
+def _prepared(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
+    """The surroundings of a build: rows come as the kernel compares them, and sets are for the features of the spec."""
+
+    def rows(dataset: str, pointer: str) -> Rows:
+        found = building.rows(dataset, pointer)
+        if found.shape[1] != spec.input_dim or found.shape[0] < 2:
+            raise InvalidInput(
+                f"dataset {dataset!r} has {found.shape[0]} rows of {found.shape[1]} entries; two rows at least, of "
+                f"input_dim {spec.input_dim} entries, are wanted",
+                pointer,
+            )
+        try:
+            return kernel.prepared(found)
+        except InvalidInput as error:
+            raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None
+
+    use = Use(spec.numpy_dtype, FORMS[spec.form].is_complex, spec.normalize)
+    return building._replace(rows=rows, use=use)
+
+
+def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
+    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
+    kernel, sampler = spectral(spec)
+    sets: list[FrequencySet] = []
+    told: dict[tuple[int, int], list[str]] = {}
+    every, around = allocations(spec), _prepared(building, kernel, spec)
+    before = 0
+    for number, allocation in enumerate(every):
+        block, dim = allocation.block, allocation.block.dim(spec.input_dim)
+        # Nothing is kept of what is drawn: it begins anew.
+        if not sampler.learns and sampler.is_long(allocation.size, dim):
+            building.progress.before_long_call(begin_anew)
+        elif not sampler.learns and sets:
+            building.progress.checkpoint(begin_anew)
+        try:
+            own = sampler.for_summand(number, before) if number else sampler
+            drawn = own.learned_set(block.kernel, allocation.size, dim, rng, around)
+        except InvalidInput as error:
+            raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
+        before += allocation.size
+        # Summands of one size have the same to tell, and there may be thousands.
+        if (dim, allocation.size) not in told:
+            told[dim, allocation.size] = [of_allocation(warning, allocation, every, spec) for warning in drawn.warnings]
+        sets.append(FrequencySet(drawn.frequencies, drawn.weights * block.weight, report=drawn.report))
+    frequencies, weights = _together(sets, [one.block.coordinates for one in every], spec.input_dim)
+    warnings = [*kernel.warnings()]
+    warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
+    warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
+    # A sampler that keeps fewer of the s it was asked for has used s all the same.
+    if spec.s not in (None, len(weights), sum(allocation.size for allocation in every)):
+        warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
+    # Only sets of a single summand are learned.
+    return FrequencySet(frequencies, weights, tuple(warnings), sets[0].report)
+
+
+def _together(
+    sets: list[FrequencySet], coordinates: list[tuple[int, ...] | None], input_dim: int
+) -> tuple[Matrix, Matrix]:
+    """The frequencies (n, input_dim) and weights (n,) of all sets, each on coordinates of its own, 0 on others."""
+    if coordinates[0] is None:  # of the only summand
+        return sets[0].frequencies, sets[0].weights
+    weights = np.concatenate([one.weights for one in sets])
+    frequencies, end = np.zeros((len(weights), input_dim)), 0
+    for one, own in zip(sets, coordinates, strict=True):
+        start, end = end, end + len(one.weights)
+        frequencies[start:end, own] = one.frequencies
+    return frequencies, weights
+
+
+# Entries of the matrix looked at together.
+_ENTRIES_PER_BLOCK = 1 << 18
+# A set as it is frozen, and the map that holds it: for a coordinate of a frequency, and for that of all.
+_BYTES_PER_COORDINATE = 16
+
+
+class DenseProjection:
+    """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d)."""
+
+    is_dense = True
+    most_rows = 1 << 62
+
+    def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
+        frequencies = arrays["frequencies"]
+        self.n_frequencies = len(frequencies)
+        self._panels = Panels(frequencies)
+        self.bytes, self.frequencies_per_block = self._panels.nbytes, self._panels.step
+        with np.errstate(over="ignore"):  # an infinite norm takes no entry but 0
+            self.largest_norm = max(
+                float(np.abs(frequencies[block]).sum(axis=1, dtype=np.float64).max())
+                for block in row_blocks(len(frequencies), _ENTRIES_PER_BLOCK // frequencies.shape[1])
+            )
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
+        """The matrix of frequencies."""
+        return {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype)}
+
+    @classmethod
+    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
+        """Memory of the matrix in two layouts, in float64."""
+        return _BYTES_PER_COORDINATE * spec.input_dim * (s + 1)
+
+    @classmethod
+    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+        """Frequencies as a matrix, their weights and, where some are negative, signs.
+
+        Raises:
+            InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
+                have both signs and the form has a meaning for positive ones only.
+        """
+        found = frequency_set(spec, rng, building)
+        with np.errstate(over="ignore"):  # what overflows is refused by name below
+            arrays: Arrays = {
+                "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
+                "weights": found.weights.astype(spec.numpy_dtype, copy=False),
+            }
+        check_arrays(spec, arrays)
+        largest = np.maximum(found.frequencies.max(axis=0), -found.frequencies.min(axis=0))
+        warnings = found.warnings + lost_digits(spec, largest)
+        kept = arrays["weights"] != 0
+        if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
+            arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)
+        if not arrays["frequencies"].any():
+            warnings += (ALL_ZERO,)
+        if (found.weights < 0).any():
+            if FORMS[spec.form].has_offsets or spec.normalize:
+                raise InvalidInput(
+                    "this rule has negative weights, which have no real root: form phase and normalize have no "
+                    "meaning; cos_sin and complex carry a signature",
+                    "/normalize" if spec.normalize else "/form",
+                )
+            arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)
+            if spec.dtype is Dtype.float32:
+                warnings += ("weights of both signs multiply the rounding of float32; take dtype float64 for accuracy",)
+        return Drawn(arrays, len(found.weights), warnings, found.report)
+
+    @classmethod
+    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
+        """The weights of the frequencies, (n_frequencies,), in the map's dtype, which are frozen."""
+        return arrays["weights"]
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """Nothing."""
+        return {}
+
+    @property
+    def frequencies(self) -> Floats:
+        """w, (n_frequencies, d), in memory of their own."""
+        return self._panels.matrix
+
+    def operations(self, rows: Rows) -> int:
+        """Multiplications that the phases of the rows take."""
+        return self._panels.operations(rows)
+
+    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
+        """The product of the rows with the frequencies."""
+        return self._panels.multiplier(rows)
+
+
+_MANY = 1 << 20
+# Of rows in tiles: some megabytes.
+_ENTRIES_IN_TILES = 192 << 10
+_MOST_FREQUENCIES = 1 << 13
+# Of what is frozen and held.
+_BYTES_PER_FREQUENCY = 48
+# Multiplications of a matrix product that take as long as one addition of a vector's rotation.
+_PRODUCTS_PER_ADDITION = 3
+
+
+class StructuredProjection:
+    """Phases for frequencies that stand in `signs`, uint8 (blocks, 3, D/8), and `radii`, (n_frequencies,).
+
+    A bit of `signs` is an entry of D₁, D₂ or D₃, the highest of a byte first, set for −1; `radii` are the lengths of
+    frequencies in D dimensions at σ = 1, in the map's dtype. See `StructuredOrthogonal` for the rest.
+    """
+
+    is_dense = False
+
+    def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
+        # A copy, as loops are compiled for arrays that may be written to.
+        self._signs: Bits = arrays["signs"].copy()
+        self._radii: Floats = arrays["radii"]
+        self.n_frequencies = len(self._radii)
+        self._size = padded(spec.input_dim)
+        width = tile_width(_MANY, spec.input_dim, spec.numpy_dtype.itemsize)
+        self.most_rows = max(1, _ENTRIES_IN_TILES // (self._size * width)) * width
+        # What is larger is rotated anew for each slice: features of a slice are held.
+        self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
+        self._inverse_scales = _inverse_scales(spec)
+        derived = self.derived(spec, arrays)
+        self._scales: Floats = derived["scales"]
+        self._lengths: Floats = derived["lengths"]
+        # Nothing on the way to a phase may overflow either. A norm by way of ratios, whose squares do not.
+        largest = self._inverse_scales.max()
+        norm = float(largest * np.linalg.norm(self._inverse_scales / largest))
+        self.largest_norm = norm * max(longer, float(self._radii.max()))
+        held = self._signs, self._radii, self._lengths, self._scales, self._inverse_scales
+        self.bytes = sum(array.nbytes for array in held)
+
+    @classmethod
+    def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
+        """A bit for each sign, and a length for each frequency."""
+        size = padded(spec.input_dim)
+        signs = FrozenArray((-(-s // size), ROUNDS, size // 8), np.dtype(np.uint8))
+        return {"signs": signs, "radii": FrozenArray((s,), spec.numpy_dtype)}
+
+    @classmethod
+    def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
+        """Memory of what is frozen, of lengths as they are used, and of weights."""
+        size = padded(spec.input_dim)
+        return _BYTES_PER_FREQUENCY * s + ROUNDS * (s // size + 1) * size // 8 + 16 * size
+
+    @classmethod
+    def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
+        """1/n_frequencies each."""
+        s = len(arrays["radii"])
+        return np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
+
+    @classmethod
+    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+        """`scales` (d,), what the columns of rows are multiplied by, and `lengths`, the radii over the `gain`."""
+        radii = arrays["radii"].astype(np.float64)
+        lengths = (radii / gain(padded(spec.input_dim))).astype(spec.numpy_dtype)
+        return {"scales": _inverse_scales(spec).astype(spec.numpy_dtype), "lengths": lengths}
+
+    @classmethod
+    def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
+        """Draw signs and lengths; each frequency has the weight 1/s."""
+        kernel, sampler = spectral(spec)
+        law = with_lengths(_only_summand(spec))
+        if not isinstance(sampler, StructuredOrthogonal):
+            raise TypeError(f"sampler {sampler.kind} draws no rotations")
+        s = sampler.count(spec.s, spec.input_dim)
+        if sampler.is_long(s, spec.input_dim):
+            building.progress.before_long_call(begin_anew)
+        signs, radii = sampler.rotations(law, s, spec.input_dim, rng, partial(building.progress.checkpoint, begin_anew))
+        with np.errstate(over="ignore"):  # what overflows is refused by name
+            inverse_scales = 1 / law.scales(spec.input_dim)
+            arrays: Arrays = {"signs": signs, "radii": radii.astype(spec.numpy_dtype)}
+            largest = (radii.max() * inverse_scales.max()).astype(spec.numpy_dtype)
+        if not np.isfinite(largest):
+            raise kernel.out_of_range(spec.dtype.value)
+        told = lost_digits(spec, inverse_scales)
+        return Drawn(arrays, s, sampler.warnings(spec.input_dim) + told + (() if largest else (ALL_ZERO,)))
+
+    @property
+    def frequencies(self) -> Floats:
+        """w, (n_frequencies, d), computed anew."""
+        return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype)
+
+    def operations(self, rows: Rows) -> int:
+        """By the additions of whole blocks, as a block that is cut is computed whole; sparse rows are made dense."""
+        additions = ROUNDS * (self._size.bit_length() - 1) * self._size * len(self._signs)
+        return _PRODUCTS_PER_ADDITION * additions * int(rows.shape[0])
+
+    def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
+        """The rotation of the rows, which are made dense."""
+        scaled = made_dense(rows) * self._scales
+        tiles = tiles_of(scaled)
+
+        def write(frequencies: slice, out: Floats) -> None:
+            rotate(tiles, self._signs, self._lengths, frequencies.start, frequencies.stop, out)
+
+        return write
+
+
+def _inverse_scales(spec: BaseSpec) -> Matrix:
+    return 1 / with_lengths(_only_summand(spec)).scales(spec.input_dim)
+
+
+def _only_summand(spec: BaseSpec) -> SpectralKernel:
+    return spectral(spec)[0].blocks(spec.input_dim)[0].kernel
+
+
+Projection = DenseProjection | StructuredProjection
+"""What makes phases w_l·x of rows x, for frequencies w_l that frozen arrays stand for.
+
+A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them. What it
+writes of a row does not depend, bit for bit, on the rows beside it.
+
+- `is_dense`: whether frequencies and weights are frozen themselves; else both are computed.
+- `frequencies_per_block`: slices of frequencies begin at a multiple of it.
+- `most_rows`: the most rows that a projector should be asked for.
+- `largest_norm`: at least the largest |w_l|₁: no phase is larger than this times the largest entry of a row.
+- `bytes`: memory that it holds.
+- `frozen`: the arrays that say what s frequencies are; `opening_bytes`: memory of these and of the open projection.
+- `draw`: draws the set that a spec names, all randomness from `rng`, and freezes it; InvalidInput if there is no such
+  set, or it leaves the range of the dtype.
+- `weights`, `derived`: those of the frequencies, and what phases are made with beside the frozen arrays.
+- `frequencies`: w, (n_frequencies, d), in the map's dtype.
+- `operations`: cost of the phases of rows, counted in multiplications of a matrix product.
+- `projector`: the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and where to
+  write their phases, in the first k columns of n rows, C-contiguous.
+"""
+
+
+def projection_of(spec: BaseSpec) -> type[Projection]:
+    """The projection whose arrays the sampler of a spec draws."""
+    return StructuredProjection if isinstance(spec.sampler, StructuredOrthogonal) else DenseProjection
