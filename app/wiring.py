@@ -5,14 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
-from app.services.advice import Adviser
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.figures import StoreFigures
-from app.services.index_creation import IndexCreation
-from app.services.index_duplicates import IndexDuplicates
-from app.services.index_images import Images
-from app.services.index_vectors import IndexVectors
+from app.services.index_jobs import Adviser, IndexCreation, IndexDuplicates
+from app.services.index_vectors import Images, IndexVectors
 from app.services.indexes import Indexes
 from app.services.keys import KeyService
 from app.services.limits import Limits
@@ -20,7 +16,7 @@ from app.services.map_creation import MapCreation
 from app.services.maps import Maps
 from app.services.measurements import Measurements
 from app.services.recommendations import Recommendations
-from app.services.status import Status
+from app.services.status import Status, StoreFigures
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota

@@ -8,10 +8,9 @@ from fastapi import Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.api.admission import Admission
+from app.api.admission import HELD, Admission
 from app.api.interest import hung_up
 from app.api.negotiation import Wanted
-from app.api.readers import HELD
 from app.core.answers import Answer, dtype_of, held_bytes
 from app.formats.base import Encoded
 

@@ -1,17 +1,31 @@
-"""Bodies of rows, and answers that are arrays made of rows, described for the OpenAPI document."""
+"""Bodies and answers that hold arrays made of rows, described for the OpenAPI document."""
 
 from collections.abc import Collection
 from typing import Any
 
-from app.api.answer_headers import headers
 from app.api.array_answers import WARNING
-from app.api.schemas import BINARY, NUMBERS, NUMBERS_OR_NULL, STRING, body, list_of, object_of, with_warnings
+from app.api.documents import PROBLEM_ANSWER, preferring_body
+from app.api.schemas import (
+    BINARY,
+    NUMBERS,
+    NUMBERS_OR_NULL,
+    STRING,
+    body,
+    headers,
+    list_of,
+    object_of,
+    schema_of,
+    with_warnings,
+)
 from app.core.arrays import MAX_DIM
+from app.core.indexes.options import SearchOptions
 from app.core.model import NAME_PATTERN
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
+from app.formats.arrow import Arrow
 from app.formats.json import Json
 from app.formats.json_base64 import DTYPES
 from app.formats.npz import Npz
+from app.services.indexes import AskedIndex
 
 _JSON = Json.media_type
 _OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
@@ -182,3 +196,188 @@ CODES_ANSWER = answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
     with_warnings({"title": "CodesAnswer", "type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
 )
+
+
+_INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
+_SIMILARITIES = {
+    "estimate": {
+        **NUMBERS_OR_NULL,
+        "description": "Of the kernel; corrected for chance, or of signed codes of rows far apart, it may be below 0. "
+        "It, its standard error and its interval are null (in .npy NaN) where one bit of the index was taken of two "
+        "rows of one sign: it is always the same. They are not there where no law ties signed codes to the kernel; a "
+        "warning says why.",
+    },
+    "standard_error": {
+        **NUMBERS_OR_NULL,
+        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
+        "the rate c are corrected; of signed codes, half of how far the estimates at g ± that lie apart. It is 0 where "
+        "all codes agree or none does, which is no certainty: see `interval`.",
+    },
+    "agreement": {**NUMBERS, "description": "Of Fourier maps: the share of signed codes, or fingerprints, that agree."},
+    "rbf_estimate": {**NUMBERS_OR_NULL, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    "rbf_standard_error": {
+        **NUMBERS_OR_NULL,
+        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
+        "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
+    },
+    "exact": {**NUMBERS, "description": "For vectors: the kernel itself."},
+    "zero_bit": {**NUMBERS, "description": "For vectors, of kernel gmm: the rate at which i* alone agrees."},
+    "rbf_exact": {**NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+    "bias": {
+        **NUMBERS_OR_NULL,
+        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
+        "0 for pairs, fingerprints and bits_of=pair. Signed codes have one too, of order 1/s: reckoned from `exact` "
+        "or, without vectors, from the estimate.",
+    },
+    "interval": {
+        **_INTERVALS,
+        "description": "Not in .npy: [low, high], which holds the kernel 95 times in 100 (mid-p interval of the rate). "
+        "Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
+        "which is the kernel or more; for vectors the bias is taken out, which is reckoned less well where two "
+        "to eight columns carry the weight together.",
+    },
+    "rbf_bias": {
+        **NUMBERS_OR_NULL,
+        "description": "For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, "
+        "as the link of theorem 4 is not exact.",
+    },
+    "rbf_interval": {
+        **_INTERVALS,
+        "description": "For vectors, with gamma, not in .npy: [low, high], freed from `rbf_bias`, which holds "
+        "e^(−γ(1 − ρ)) 95 times in 100.",
+    },
+}
+SIMILARITY_ANSWER = answer_of(
+    "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
+    "are there.",
+    with_warnings(
+        {
+            "title": "Similarities",
+            "type": "object",
+            "properties": _SIMILARITIES,
+        }
+    ),
+)
+
+
+_IDS = list_of(
+    {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1}]},
+    description="One for each vector, each once: whole numbers or strings of up to 1,024 bytes, which are never the "
+    "same. `.` and `..` are none, as no address may end so. Those of a dataset that has ids may be left out.",
+)
+_TAGS = list_of(
+    {"type": ["string", "null"]}, description="One for each vector, for searches to go by; null or empty for none."
+)
+_NPZ = (
+    "A `.npz` of `vectors`, `ids`, a 1-D array of whole numbers or strings, and, if there are tags, `tags`, one of "
+    "strings."
+)
+_ARROW = (
+    "An Arrow IPC stream of rows, as elsewhere, with a column `id` of whole numbers or strings and, if there are tags, "
+    "a column `tag` of strings."
+)
+
+INDEX_BODY = preferring_body(schema_of(AskedIndex))
+BATCH_BODY = body(
+    {
+        Json.media_type: {"schema": object_of("VectorsOfIndex", ["vectors"], ids=_IDS, vectors=GIVEN, tags=_TAGS)},
+        Npz.media_type: {"schema": {**BINARY, "description": _NPZ}},
+        Arrow.media_type: {"schema": {**BINARY, "description": _ARROW}},
+    }
+)
+
+
+def _search_body() -> dict[str, Any]:
+    schema = schema_of(SearchOptions)
+    rows = {
+        "vectors": {"oneOf": ROWS["oneOf"], "description": "The queries; instead, `dataset`."},
+        "dataset": {**STRING, "description": "Name of a dataset to take queries from."},
+        "rows": {"type": "integer", "minimum": 1, "description": "Size of a sample of the dataset; else all rows."},
+        "seed": {"type": "integer", "minimum": 0, "description": "Of the sample."},
+    }
+    return {**schema, "title": "SearchBody", "properties": rows | schema["properties"]}
+
+
+SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
+
+
+_STRING, _FLAG = {"type": "string"}, {"type": "boolean"}
+_BINARY_TENSORS = {
+    "type": "string",
+    "format": "binary",
+    "description": "JSON, as long as the header Inference-Header-Content-Length says, and then binary tensors.",
+}
+_SIZE = {"type": "integer", "minimum": 0, "description": "Bytes of the tensor after the JSON, in the place of `data`."}
+_DATA = list_of(
+    {"oneOf": [{"type": ["number", "null"]}, NUMBERS_OR_NULL]},
+    description="Numbers, row by row, in one list or in a list for each row.",
+)
+
+
+def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
+    return object_of(
+        title,
+        ["name", "shape", "datatype"],
+        name=_STRING,
+        shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
+        datatype={"type": "string", "enum": [*datatypes]},
+        data=_DATA,
+        parameters=object_of(f"{title}Parameters", [], binary_data_size=_SIZE),
+    )
+
+
+_OUTPUT = object_of(
+    "OutputAsked",
+    ["name"],
+    name={"type": "string", "enum": ["features", "real", "imag", "codes"]},
+    parameters=object_of("OutputAskedParameters", [], binary_data=_FLAG),
+)
+_REQUEST = object_of(
+    "InferenceRequest",
+    ["inputs"],
+    id={**_STRING, "description": "It is in the answer."},
+    model_name={**_STRING, "description": "Some clients repeat the name of the model here."},
+    inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
+    outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
+    parameters=object_of("InferenceParameters", [], binary_data_output=_FLAG),
+)
+_ANSWER = object_of(
+    "InferenceAnswer",
+    ["model_name", "outputs"],
+    model_name=_STRING,
+    id=_STRING,
+    outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64", "UINT8")),
+)
+
+
+_PROBLEM = PROBLEM_ANSWER["default"]
+_AS_JSON = {Json.media_type: next(iter(_PROBLEM["content"].values()))}
+ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS_JSON | _PROBLEM["content"]}}
+"""What every call of the protocol may be answered: JSON, which its clients read, or a problem by its media type."""
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {_JSON: {"schema": schema}, "application/octet-stream": {"schema": _BINARY_TENSORS}}
+
+
+_LENGTH = {
+    "name": "Inference-Header-Content-Length",
+    "in": "header",
+    "required": False,
+    "description": "Bytes of JSON that the body begins with, where a binary tensor follows.",
+    "schema": _STRING,
+    "example": "137",
+}
+INFER_BODY: dict[str, Any] = {
+    "requestBody": {"required": True, "content": _content(_REQUEST)},
+    "parameters": [_LENGTH],
+}
+INFER_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The tensors that are wanted.",
+        "content": _content(_ANSWER),
+        **headers("Inference-Header-Content-Length", WARNING),
+    }
+}
+_INDEX = object_of("IndexRequest", [], ready={**_FLAG, "default": False, "description": "Those alone that are ready."})
+MODELS_BODY: dict[str, Any] = {"requestBody": {"required": False, "content": {_JSON: {"schema": _INDEX}}}}

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 
-from app.api.answer_headers import headers
 from app.api.problems import Refusal
+from app.api.schemas import headers
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 

@@ -1,20 +1,21 @@
-"""Keeps datasets, and gives their rows to all who want vectors."""
+"""Keeps datasets, shows them to clients, and gives their rows to all who want vectors."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
-from app.core.arrays import PostedRows, Rows, vectors
+from app.core.arrays import Floats, PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
 from app.in_work import note_rows
 from app.services.cache import Cache, latest
-from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
 from app.services.errors import DatasetExists, DatasetNotFound
 from app.services.limits import Limits
 from app.services.preconditions import Check, digest_in, unchecked
@@ -22,6 +23,51 @@ from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named_reader import Arrays
+
+
+class DatasetEntry(BaseModel):
+    """A dataset, as it is listed."""
+
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True)
+
+    name: str
+    shape: tuple[int, int] = Field(description="Rows and columns.")
+    dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
+    sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
+    ids: Literal["int", "string"] | None = Field(
+        validation_alias="ids_kind", description="What the ids are that came with the rows; null for none."
+    )
+    digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
+    bytes: int = Field(validation_alias="nbytes", description="Size of what is kept.")
+    created_at: datetime
+    expires_at: datetime | None = Field(description="When it is deleted by itself; null for never.")
+
+
+class DatasetRecord(DatasetEntry):
+    """A dataset."""
+
+    column_ranges: list[tuple[float, float]] | None = Field(
+        description=f"Least and largest entry of each column; null for more than {MOST_RANGES} columns."
+    )
+
+
+class DatasetPage(BaseModel):
+    """Datasets in order of their names."""
+
+    datasets: list[DatasetEntry]
+    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+
+
+def entry(manifest: DatasetManifest) -> DatasetEntry:
+    """The record of a stored dataset without its ranges."""
+    return DatasetEntry.model_validate(manifest)
+
+
+def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
+    """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
+    pairs = None if ranges is None else [(least, largest) for least, largest in ranges.T.tolist()]
+    return DatasetRecord(**entry(manifest).model_dump(), column_ranges=pairs)
+
 
 _MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
 

@@ -1,28 +1,145 @@
-"""The creation of maps: found to be there, built at once, or left to a job."""
+"""The creation of maps: found to be there, built at once, left to a job, or only tried."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from app.core.building import Building
+from pydantic import BaseModel, Field
+
+from app.core.arrays import Rows
+from app.core.building import Building, RowsOf
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.maps import family_of
-from app.core.progress import OutOfTime, Progress, begin_anew
+from app.core.maps import build, family_of
+from app.core.maps.terms import Built
+from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
+from app.jobs.errors import NotMine
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.services.asked import drawn, settled
-from app.services.building import DatasetReplaced, build_later, built, kept_rows
+from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, drawn, settled
 from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound, MapExists
-from app.services.left_open import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled
 from app.services.limits import Limits
-from app.services.map_records import MapRecord, read_spec, record
+from app.services.maps import MapRecord, read_spec, record
 from app.services.preconditions import Check, unchecked
+from app.services.status import versions
 from app.store.errors import Gone, StoreUnavailable
 from app.store.map_manifest import MapManifest, SpecEntry
-from app.store.maps import MapStore
+from app.store.maps import MapStore, NewMap
 from app.store.reservations import NameTaken, State
+
+KIND = "build-map"
+
+
+class DatasetReplaced(InvalidInput):
+    """A dataset is not the one any more that it was when the work on it began."""
+
+
+def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
+    """The rows of the datasets that a spec names, as they were when the work began, or its job was submitted.
+
+    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same: those with the digest
+    that the dataset had then. Whatever is taken from one dataset is of the same rows, too.
+    """
+
+    def rows(dataset: str, pointer: str) -> Rows:
+        try:
+            found, digest, _ = datasets.read(Reference(dataset))
+        except DatasetNotFound as error:
+            raise InvalidInput(str(error), pointer) from error
+        if digest != digests[dataset]:
+            detail = f"dataset {dataset!r} is not the one that was there when the job was submitted"
+            raise DatasetReplaced(detail, pointer)
+        return found
+
+    return rows
+
+
+def built(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
+    """A map, built and not stored yet, which will live so long after its last use.
+
+    Raises what the family's `build` does.
+    """
+    spec, asked, warnings = numbers
+    made = build(spec, building)
+    made = made._replace(warnings=warnings + made.warnings)
+    return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked, ttl)
+
+
+def build_later(
+    jobs: Jobs,
+    store: MapStore,
+    name: str,
+    numbers: Settled,
+    digests: Mapping[str, str],
+    checkpoint: Checkpoint | None,
+    is_open: bool,
+    owner: str,
+    ttl: int | None,
+) -> MapManifest:
+    """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
+
+    Args:
+        jobs: of the store.
+        store: of maps.
+        name: of the map.
+        numbers: its spec, and what was left open.
+        digests: of the datasets that it is made from.
+        checkpoint: what the job goes on from.
+        is_open: whether the spec has no numbers yet for what was left open, which the job shall find first.
+        owner: whose the map and its job are.
+        ttl: seconds that the map lives after its last use, None for ever.
+
+    Returns:
+        What stands for the map until it is built.
+
+    Raises:
+        NameTaken: another has the name.
+        TooManyJobs: as many wait as may.
+        QuotaExceeded: there is no room for the map.
+    """
+    job_id = jobs.new_id(name)
+    spec, asked, warnings = numbers
+    room = family_of(spec.sampler).frozen_bytes(spec)
+    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner, ttl)
+    jobs.submit(
+        KIND,
+        {"name": name, "digests": digests},
+        subject={"map": name},
+        result_link=f"/v1/maps/{name}",
+        reservation=reservation,
+        job_id=job_id,
+        checkpoint=checkpoint,
+        owner=owner,
+    )
+    return manifest
+
+
+def build_reserved(
+    store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext
+) -> None:
+    """Build the map whose name is reserved for the job, and store it in the place of the reservation.
+
+    Raises:
+        NotMine: the map is not wanted any more.
+    """
+    reserved = store.find(payload["name"])
+    if reserved is None or reserved.job != context.job_id:
+        # An earlier attempt may have stored the map and died before it could say so.
+        return
+    try:
+        spec, rows = MapSpec.model_validate_json(store.spec(reserved)), kept_rows(datasets, payload["digests"])
+        numbers = Settled(spec, reserved.asked, reserved.warnings)
+        if reserved.is_open:
+            numbers = settled(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
+        made = built(reserved.name, numbers, Building(threads, context, rows))
+        store.create(made, reserved, context.announce, context.owner)
+    except (Gone, NameTaken):
+        raise NotMine(context.job_id) from None
+
 
 # Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
 _COPIES_OF_ROWS = 4
@@ -215,3 +332,76 @@ class MapCreation(NamedTuple):
         if stored.canonical() not in texts:
             raise MapExists(there.name, there.digest or None)
         return stored
+
+
+class MapPreview(BaseModel):
+    """What a spec would make, had it been put. Nothing is stored."""
+
+    name: str
+    exists: bool = Field(description="Whether a map of this name and spec is there already, or being built.")
+    spec: MapSpec | dict[str, Any] = Field(
+        description="With all defaults filled in, and numbers found in datasets where there was time to find them."
+    )
+    at_once: bool = Field(
+        description="Whether it was built in the time of this request. If not, a job would go on with it; sizes are "
+        "then the most that they can become, and building may have more to warn of, or refuse the spec."
+    )
+    n_frequencies: int = Field(description="Number of frequencies, hashes or landmarks.")
+    n_output: int = Field(description="Columns of a transformed row; codes of a row, for kernel gmm.")
+    bytes: int = Field(description="Size of the frozen arrays.")
+    building_bytes: int = Field(description="Most memory that building takes.")
+    seconds: float | None = Field(
+        description="What building took, or would take, by the steps done in the time of this request; null where "
+        "that is not known."
+    )
+    report: dict[str, float] | None = Field(description="As of the record.")
+    warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, as far as it is known.")
+
+
+def preview(
+    creation: MapCreation, name: str, asked: AskedSpec, progress: TimedProgress | None, owner: str = ""
+) -> MapPreview:
+    """Check a spec as a creation would, and build it until the progress ends that; without one, only check it.
+
+    Raises what `MapCreation.create` does, but what has to do with jobs.
+    """
+    exists = creation.is_there(name, asked)
+    digests, building_bytes = creation.checked(asked)
+    if not exists:
+        creation.check_store(asked, owner)
+    numbers, made, seconds = Settled(asked.spec), None, None
+    is_open = asked.left_open.input is not None or asked.left_open.kernel is not None
+    began = time.monotonic()
+    try:
+        if progress is not None:
+            rows = kept_rows(creation.datasets, digests)
+            numbers = settled(asked, rows, creation.threads, lambda: progress.checkpoint(begin_anew))
+            is_open = False
+            if building_bytes <= creation.limits.max_build_bytes:
+                made = build(numbers.spec, Building(creation.threads, progress, rows))
+                seconds = time.monotonic() - began
+    except OutOfTime as over:
+        seconds = (time.monotonic() - began) * over.of / over.step if over.step else None
+    left_open = asked.left_open if is_open else LeftOpen(draws_seed=asked.left_open.draws_seed)
+    sizes = _sizes(numbers.spec, made)
+    return MapPreview(
+        name=name,
+        exists=exists,
+        spec=numbers.spec if left_open == NOTHING else left_open.shown(numbers.spec),
+        at_once=made is not None,
+        building_bytes=building_bytes,
+        seconds=seconds,
+        report=None if made is None else made.report,
+        warnings=numbers.warnings + (() if made is None else made.warnings),
+        **sizes,
+    )
+
+
+def _sizes(spec: MapSpec, made: Built | None) -> dict[str, int]:
+    """Numbers of frequencies, columns and bytes: of what was made, else the most that may become of the spec."""
+    if made is not None:
+        nbytes = sum(array.nbytes for array in made.arrays.values())
+        return {"n_frequencies": made.n_frequencies, "n_output": made.n_output, "bytes": nbytes}
+    family = family_of(spec.sampler)
+    s, columns = family.largest(spec)
+    return {"n_frequencies": s, "n_output": columns, "bytes": family.frozen_bytes(spec)}

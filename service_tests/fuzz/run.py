@@ -16,7 +16,7 @@ import jsonschema
 import psutil
 from hypothesis import HealthCheck, given, seed, settings
 
-from app.api.codings import zstd
+from app.api.bodies import zstd
 from app.api.problem_kinds import KINDS
 from app.store.keys import Role, hidden
 from service_tests.checks import JSON, PROBLEM, put, put_dataset

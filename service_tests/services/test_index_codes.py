@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.core.errors import InvalidInput
 from app.core.maps import made
 from app.core.spec import MapSpec
-from app.services.index_codes import IndexCodes
+from app.services.indexes import IndexCodes
 from service_tests.cases import each
 
 GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'

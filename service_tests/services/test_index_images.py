@@ -10,8 +10,8 @@ from app.core.indexes.batch import Batch, CheckCount
 from app.core.indexes.options import SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services.index_spec import AskedIndex
-from app.services.left_open import NOTHING, AskedSpec
+from app.services.asked import NOTHING, AskedSpec
+from app.services.indexes import AskedIndex
 from app.settings import Settings
 from app.wiring import Wired, wire
 

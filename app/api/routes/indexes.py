@@ -9,17 +9,17 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.answer_headers import headers
 from app.api.array_answers import warning_headers
+from app.api.array_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
-from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.negotiation import JSON, posted_format, posted_type
+from app.api.schemas import headers
 from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, index_bodies
 from app.formats.index_bodies import BATCHES
 from app.jobs.record import JobRecord
-from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
+from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 

@@ -9,10 +9,17 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.array_answers import array_response
-from app.api.array_documents import CODES_ANSWER, FEATURES_ANSWER, GRAM_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
+from app.api.array_documents import (
+    CODES_ANSWER,
+    FEATURES_ANSWER,
+    GRAM_ANSWER,
+    GRAM_BODY,
+    PAIRS_BODY,
+    SIMILARITY_ANSWER,
+    VECTORS_BODY,
+)
 from app.api.context import Admitted, Context, MapName
 from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
-from app.api.similarity_document import SIMILARITY_ANSWER
 from app.api.together import AT_ONCE, BRIEF
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows
@@ -22,10 +29,9 @@ from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format, json_pairs, npz_pairs
 from app.formats.npz import Npz
 from app.formats.pairs import InputKind, ReadPairs
-from app.services import hashing, vectors
+from app.services import vectors
 from app.services.datasets import GatedRows, at_their_datasets
-from app.services.hashing import OnZero
-from app.services.vectors import warnings_of
+from app.services.vectors import OnZero, warnings_of
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -143,7 +149,7 @@ async def codes(
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         written = feature_map.encoder_of(options)
         form, _ = wanted.choose(written.row(feature_map.n_frequencies, feature_map.spec.input_dim)[1])
-        return hashing.codes(feature_map, rows, written, context.limits, form.operations_per_number)
+        return vectors.codes(feature_map, rows, written, context.limits, form.operations_per_number)
 
     return await _answer_rows(name, request, context, Gives.codes, work)
 
@@ -182,15 +188,15 @@ async def similarity(
 
     def work(form: Format, body: Body, _: Wanted) -> Told:
         feature_map = context.maps.ready(name, Gives.codes)
-        by = hashing.comparison(feature_map, options, gamma)
+        by = vectors.comparison(feature_map, options, gamma)
         by, came = _PAIRS[form.media_type](body, feature_map, by, of)
         doubts = feature_map.similarity_warnings()
         if isinstance(came, tuple):
-            return hashing.similarity_of_codes(feature_map, *came, by, gamma), doubts
+            return vectors.similarity_of_codes(feature_map, *came, by, gamma), doubts
         given = context.datasets.gated(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):
-            found = hashing.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
+            found = vectors.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
         return found, (*doubts, *warnings_of(feature_map, rows))
 
     return await _answer(request, context, work, allowed=tuple(_PAIRS))

@@ -1,0 +1,258 @@
+"""Work on indexes that takes long: advice on bands, indexes made with the bands that a target wants, and duplicates."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from pydantic import BaseModel, Field
+
+from app.core.datasets import Reference
+from app.core.diagnostics import Finding
+from app.core.errors import InvalidInput
+from app.core.indexes import vector_ids
+from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
+from app.core.indexes.answer import Advice
+from app.core.indexes.banding import Banding
+from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
+from app.core.indexes.image import Image
+from app.core.indexes.options import DuplicatesOptions
+from app.core.progress import OutOfTime, Progress
+from app.jobs.checkpoints import Checkpoint
+from app.jobs.job_context import JobContext
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobRecord
+from app.services.cache import latest
+from app.services.datasets import Datasets, at_their_datasets, dataset_digests
+from app.services.errors import DatasetNotFound, IndexExists, IndexNotFound, MapNotFound, MapNotReady
+from app.services.index_vectors import Images
+from app.services.indexes import AskedIndex, Indexes, IndexRecord, OpenIndex
+from app.services.limits import Limits
+from app.services.maps import Maps
+from app.services.measurements import ADVISE, Measurement
+from app.services.vectors import warnings_of
+
+_MEMORY_ADVICE = (
+    "take a map of fewer hashes, or a dataset of fewer rows, for which bands have a larger share to look at"
+)
+
+
+class Adviser(NamedTuple):
+    """Prepares advice."""
+
+    maps: Maps
+    datasets: Datasets
+    threads: int
+    """How many it may use; the times that it measures are of so many."""
+
+    def measurement(self, options: AdviceOptions) -> Measurement:
+        """Advice on an index over a map, for rows like those of a dataset, ready to run.
+
+        Raises:
+            MapNotFound, MapNotReady, DatasetNotFound: what the options name is not there.
+            InvalidInput: the map has no codes, or the dataset too few rows, or of another width.
+        """
+        subject = self.maps.open(options.map)
+        feature_map = subject.feature_map
+        given = self.datasets.gated({"vectors": Reference(options.dataset)}, feature_map.spec.gate)
+        rows = given.rows["vectors"]
+        with at_their_datasets(given.references):
+            check(feature_map, int(rows.shape[0]), options.k)
+
+        def run(progress: Progress) -> Finding[Advice]:
+            with at_their_datasets(given.references):
+                return advised(feature_map, rows, options, progress, self.threads)
+
+        return Measurement(
+            kind=ADVISE,
+            subject={"map": options.map},
+            options=options,
+            given=given,
+            digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
+            run=run,
+            nbytes=advice_bytes(feature_map, rows, options.k),
+            advice=_MEMORY_ADVICE,
+            warnings=warnings_of(feature_map, given.rows),
+        )
+
+
+PUT_INDEX = "put-index"
+
+
+class IndexCreation(NamedTuple):
+    """Makes indexes with the bands that a target wants."""
+
+    indexes: Indexes
+    adviser: Adviser
+    jobs: Jobs
+    limits: Limits
+
+    def create(
+        self, name: str, asked: AskedIndex, ttl: int | None, owner: str, progress: Progress | None
+    ) -> tuple[IndexRecord, bool] | JobRecord:
+        """Make an index with a target, unless the same is there; or have a job do so, where the progress ends it.
+
+        Without a progress, the job does all of it.
+
+        Raises:
+            DatasetNotFound: the dataset of the target is not there.
+            InvalidInput: nothing has the recall that is wanted, or the dataset does not tell.
+            TooLarge: the advice takes more memory than any job may.
+            TooManyJobs: it takes a job, and as many wait as may.
+        It raises what `Indexes.create` does, too.
+        """
+        there = self.indexes.there(name, asked, ttl)
+        if there is not None:
+            return there, False
+        measurement = self._measurement(asked)
+        self.limits.check_job(measurement.nbytes, measurement.advice)
+        checkpoint = None
+        if progress is not None and measurement.nbytes <= self.limits.max_result_bytes:
+            try:
+                return self.indexes.create(name, asked, ttl, owner, _banding(measurement, progress))
+            except OutOfTime as over:
+                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
+        return self.jobs.submit(
+            PUT_INDEX,
+            {"name": name, "asked": asked.model_dump_json(), "ttl": ttl, "digests": measurement.digests},
+            subject={"index": name},
+            result_link=f"/v1/indexes/{name}",
+            checkpoint=checkpoint,
+            owner=owner,
+        )
+
+    def go_on(self, payload: Mapping[str, Any], context: JobContext) -> None:
+        """Make the index of a job; InvalidInput where it cannot be made any more."""
+        name, asked = payload["name"], AskedIndex.model_validate_json(payload["asked"])
+        try:
+            # An earlier attempt may have made the index and died before it could say so.
+            if self.indexes.there(name, asked, payload["ttl"]) is None:
+                measurement = self._measurement(asked)
+                measurement.check_same(payload["digests"])
+                banding = _banding(measurement, context)
+                self.indexes.create(name, asked, payload["ttl"], context.owner, banding)
+        except (IndexExists, MapNotFound, MapNotReady, DatasetNotFound) as error:
+            raise InvalidInput(str(error)) from error
+
+    def _measurement(self, asked: AskedIndex) -> Measurement:
+        if asked.target is None:
+            raise ValueError("there is no target")
+        wanted = AdviceOptions(map=asked.map, keep=asked.keep, **asked.target.model_dump())
+        try:
+            return self.adviser.measurement(wanted)
+        except InvalidInput as error:
+            raise _of_target(error) from error
+
+
+def _banding(measurement: Measurement, progress: Progress) -> Banding | None:
+    """The bands that have the recall, None for a scan that has it; InvalidInput where nothing has."""
+    try:
+        answer: Mapping[str, Any] = measurement.run(progress).answer
+    except InvalidInput as error:
+        raise _of_target(error) from error
+    best = answer["best"]
+    if best != "scan":
+        return Banding(**best)
+    if not answer["scan"]["serves"]:
+        raise InvalidInput(answer["why"], "/target/recall")
+    return None
+
+
+def _of_target(error: InvalidInput) -> InvalidInput:
+    """The refusal, which points to where the body of an index names the dataset."""
+    return InvalidInput(error.detail, "/target/dataset") if error.pointer == "/dataset" else error
+
+
+DUPLICATES = "duplicates"
+# Of an id, as it is kept, as Python has it, and in the answer.
+_BYTES_PER_ID = 192
+
+
+class DuplicatesAnswer(BaseModel):
+    """The duplicates in an index."""
+
+    clusters: list[list[int | str]] = Field(
+        description="Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their "
+        "order; large clusters first. Two of a cluster may be less similar than that, where others stand between."
+    )
+    size: int = Field(description="How many vectors the index held.")
+    min_similarity: float
+    standard_error: float | None = Field(
+        description="Of estimates of that similarity: pairs that are within a few of it may be on either side. It is 0 "
+        "for a similarity of 1, which pairs some 3/s below it are taken for too, s being the number of hashes."
+    )
+    compared: int = Field(
+        description="How often two vectors were compared. Pairs that were not are certain to be less similar, by their "
+        "codes, or were of one cluster already."
+    )
+
+
+class IndexDuplicates(NamedTuple):
+    """Has jobs find duplicates in indexes, and does their work, on so many threads."""
+
+    indexes: Indexes
+    images: Images
+    jobs: Jobs
+    limits: Limits
+    threads: int
+
+    def submit(self, name: str, options: DuplicatesOptions, owner: str = "") -> JobRecord:
+        """Have a job find the duplicates in an index; it is `owner`'s in the account of the store.
+
+        Raises:
+            IndexNotFound: there is no such index.
+            TooLarge: it takes more memory than a job may.
+            TooManyJobs: as many jobs wait as may.
+            QuotaExceeded: there is no room for the job.
+        """
+        opened = self.indexes.open(name)
+        per_vector = BYTES_PER_ROW + _BYTES_PER_ID + _whole(opened).layout.bytes_per_vector
+        self.limits.check_job(opened.state.size * per_vector)
+        payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
+        return self.jobs.submit(DUPLICATES, payload, subject={"index": name}, owner=owner)
+
+    def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
+        """The answer of a job, as JSON; InvalidInput if its index is not there any more."""
+        name, options = payload["index"], DuplicatesOptions.model_validate_json(payload["options"])
+
+        def find() -> bytes:
+            opened = _whole(self.indexes.open(name))
+            if opened.manifest.token != payload["token"]:
+                raise InvalidInput(f"index {name!r} is not the one that was there when the job was submitted")
+            least = opened.codes.least(options.min_similarity, is_decided_later=False)
+            with self.images.looked_at(opened.manifest, opened.state) as image:
+                s, bits = opened.codes.s, opened.codes.bits
+                found = duplicates(image.codes, s, bits, max(1, least), self.threads, progress)
+                return _written(options, opened, image, found, least)
+
+        try:
+            return latest(find)
+        except IndexNotFound as error:
+            raise InvalidInput(str(error)) from error
+
+
+def _whole(opened: OpenIndex) -> OpenIndex:
+    """The index as one that is scanned: its own bands are for searches, and would be sorted for nothing."""
+    manifest = opened.manifest.model_copy(update={"bands": None, "rows_per_band": None})
+    return opened._replace(manifest=manifest, layout=opened.layout._replace(banding=None))
+
+
+def _written(options: DuplicatesOptions, opened: OpenIndex, image: Image, found: Duplicates, least: int) -> bytes:
+    """The answer, as JSON."""
+    _, errors = opened.codes.similarities(np.array([least]))
+    told = {
+        "size": image.size,
+        "min_similarity": options.min_similarity,
+        "standard_error": float(errors[0]),
+        "compared": found.compared,
+    }
+    # Cluster by cluster, as all ids of an index take much memory in Python.
+    clusters = b",".join(map(orjson.dumps, _ids(image, found)))
+    return b'{"clusters":[' + clusters + b"]," + orjson.dumps(told)[1:]
+
+
+def _ids(image: Image, found: Duplicates) -> Iterator[list[int | str]]:
+    """The ids of each cluster, numbers first."""
+    ids = np.array([one for block in image.ids for one in vector_ids.every(block)], np.object_)
+    for slots in found.clusters():
+        yield sorted(map(vector_ids.read, ids[slots]), key=lambda one: (isinstance(one, str), one))
