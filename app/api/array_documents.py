@@ -15,6 +15,7 @@ from app.api.schemas import (
     list_of,
     object_of,
     schema_of,
+    taking,
     with_warnings,
 )
 from app.core.arrays import MAX_DIM
@@ -31,13 +32,7 @@ _JSON = Json.media_type
 _OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
 # Here because openapi-python-client 0.29 makes modules that cannot be imported of operations that take several media
 # types and have no parameter that may be left out.
-_REQUEST_ID = {
-    "name": "X-Request-ID",
-    "in": "header",
-    "required": False,
-    "description": "An id for the log, for problems and for this header of the answer. One is made if none comes.",
-    "schema": STRING,
-}
+_REQUEST_ID = "An id for the log, for problems and for this header of the answer. One is made if none comes."
 
 
 def _rows_body(
@@ -45,18 +40,20 @@ def _rows_body(
 ) -> dict[str, Any]:
     """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
     content = {_JSON: {"schema": schema}}
-    parameters = [_REQUEST_ID]
+    taken = {"X-Request-ID": _REQUEST_ID}
     for form in formats:
         described = form.rows_described + ("" if form.has_members else said)
         content[form.media_type] = {"schema": {**BINARY, "description": described}}
-        for name, text in form.request_headers.items():
-            parameters.append({"name": name, "in": "header", "required": False, "description": text, "schema": STRING})
-    return body(content) | {"parameters": parameters}
+        taken |= form.request_headers
+    return body(content) | taking(taken)
 
 
-def answer_of(description: str, schema: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    """The answer 200 of a call that gives arrays made of rows, in all formats; the schema is that of JSON."""
-    content = {_JSON: {"schema": schema}}
+def _answer_of(
+    description: str, title: str, properties: dict[str, Any], *required: str
+) -> dict[int | str, dict[str, Any]]:
+    """The answer 200 of a call that gives arrays made of rows, in all formats; title and members are those of JSON."""
+    needed = {"required": [*required]} if required else {}
+    content = {_JSON: {"schema": with_warnings({"title": title, "type": "object", **needed, "properties": properties})}}
     for form in _OTHER_FORMATS:
         content[form.media_type] = {"schema": {**BINARY, "description": form.answers_described}}
     return {200: {"description": description, "content": content, **headers("Vary", WARNING)}}
@@ -160,41 +157,27 @@ def array_answer(array: str, axes: int) -> dict[int | str, dict[str, Any]]:
     for _ in range(axes - 1):
         numbers = list_of(numbers)
     title = "".join(word.capitalize() for word in array.split("_")) + "Answer"
-    shape = {"title": title, "type": "object", "required": [array], "properties": {array: numbers}}
-    return answer_of("The array.", with_warnings(shape))
+    return _answer_of("The array.", title, {array: numbers}, array)
 
 
-FEATURES_ANSWER = answer_of(
+_SIGNATURE = {**NUMBERS, "description": "Where a rule has weights of both signs: 1 or −1 for each frequency."}
+FEATURES_ANSWER = _answer_of(
     "The features, one row for each vector.",
-    with_warnings(
-        {
-            "title": "FeaturesAnswer",
-            "type": "object",
-            "required": ["features"],
-            "properties": {
-                "features": _REAL_OR_COMPLEX,
-                "signature": {
-                    **NUMBERS,
-                    "description": "Where a rule has weights of both signs: 1 or −1 for each frequency.",
-                },
-            },
-        }
-    ),
+    "FeaturesAnswer",
+    {"features": _REAL_OR_COMPLEX, "signature": _SIGNATURE},
+    "features",
 )
-GRAM_ANSWER = answer_of(
+GRAM_ANSWER = _answer_of(
     "The block, and the exact one beside it where it was asked for; stacked in .npy.",
-    with_warnings(
-        {
-            "title": "GramBlock",
-            "type": "object",
-            "required": ["approximate"],
-            "properties": {"approximate": _REAL_OR_COMPLEX, "exact": _MATRIX},
-        }
-    ),
+    "GramBlock",
+    {"approximate": _REAL_OR_COMPLEX, "exact": _MATRIX},
+    "approximate",
 )
-CODES_ANSWER = answer_of(
+CODES_ANSWER = _answer_of(
     "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
-    with_warnings({"title": "CodesAnswer", "type": "object", "required": ["codes"], "properties": {"codes": _CODES}}),
+    "CodesAnswer",
+    {"codes": _CODES},
+    "codes",
 )
 
 
@@ -247,16 +230,11 @@ _SIMILARITIES = {
         "e^(−γ(1 − ρ)) 95 times in 100.",
     },
 }
-SIMILARITY_ANSWER = answer_of(
+SIMILARITY_ANSWER = _answer_of(
     "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
     "are there.",
-    with_warnings(
-        {
-            "title": "Similarities",
-            "type": "object",
-            "properties": _SIMILARITIES,
-        }
-    ),
+    "Similarities",
+    _SIMILARITIES,
 )
 
 
@@ -301,10 +279,9 @@ def _search_body() -> dict[str, Any]:
 SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
 
 
-_STRING, _FLAG = {"type": "string"}, {"type": "boolean"}
+_FLAG = {"type": "boolean"}
 _BINARY_TENSORS = {
-    "type": "string",
-    "format": "binary",
+    **BINARY,
     "description": "JSON, as long as the header Inference-Header-Content-Length says, and then binary tensors.",
 }
 _SIZE = {"type": "integer", "minimum": 0, "description": "Bytes of the tensor after the JSON, in the place of `data`."}
@@ -318,7 +295,7 @@ def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
     return object_of(
         title,
         ["name", "shape", "datatype"],
-        name=_STRING,
+        name=STRING,
         shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
         datatype={"type": "string", "enum": [*datatypes]},
         data=_DATA,
@@ -335,8 +312,8 @@ _OUTPUT = object_of(
 _REQUEST = object_of(
     "InferenceRequest",
     ["inputs"],
-    id={**_STRING, "description": "It is in the answer."},
-    model_name={**_STRING, "description": "Some clients repeat the name of the model here."},
+    id={**STRING, "description": "It is in the answer."},
+    model_name={**STRING, "description": "Some clients repeat the name of the model here."},
     inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
     outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
     parameters=object_of("InferenceParameters", [], binary_data_output=_FLAG),
@@ -344,8 +321,8 @@ _REQUEST = object_of(
 _ANSWER = object_of(
     "InferenceAnswer",
     ["model_name", "outputs"],
-    model_name=_STRING,
-    id=_STRING,
+    model_name=STRING,
+    id=STRING,
     outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64", "UINT8")),
 )
 
@@ -360,18 +337,8 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
     return {_JSON: {"schema": schema}, "application/octet-stream": {"schema": _BINARY_TENSORS}}
 
 
-_LENGTH = {
-    "name": "Inference-Header-Content-Length",
-    "in": "header",
-    "required": False,
-    "description": "Bytes of JSON that the body begins with, where a binary tensor follows.",
-    "schema": _STRING,
-    "example": "137",
-}
-INFER_BODY: dict[str, Any] = {
-    "requestBody": {"required": True, "content": _content(_REQUEST)},
-    "parameters": [_LENGTH],
-}
+_LENGTH = "Bytes of JSON that the body begins with, where a binary tensor follows."
+INFER_BODY = body(_content(_REQUEST)) | taking({"Inference-Header-Content-Length": _LENGTH}, example="137")
 INFER_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The tensors that are wanted.",

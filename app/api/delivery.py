@@ -14,8 +14,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.admission import HELD, NoRoom, Reader, Readers, Senders
 from app.api.bodies import UNCOMPRESSED
+from app.api.etags import IF_NONE_MATCH, NOT_MODIFIED
 from app.api.problems import limit, problem
-from app.api.schemas import headers
+from app.api.schemas import headers, taking
 from app.api.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
@@ -75,20 +76,18 @@ class Delivery:
 _RANGE = re.compile(r"bytes *= *(\d{0,30}) *- *(\d{0,30})", re.IGNORECASE)
 
 
-def _parameter(name: str, described: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": False, "description": described, "schema": {"type": "string"}}
-
-
-PARTIAL: dict[str, Any] = {
-    "parameters": [
-        _parameter("Range", "`bytes=first-last`, `bytes=first-` or `bytes=-last`: one part of the answer, for 206."),
-        _parameter("If-Range", "ETag of the answer that the part is of; if it is another by now, all of it comes."),
-    ]
-}
-"""What the document says of a request whose answer may come in parts."""
+PARTIAL = taking(
+    {
+        **IF_NONE_MATCH,
+        "Range": "`bytes=first-last`, `bytes=first-` or `bytes=-last`: one part of the answer, for 206.",
+        "If-Range": "ETag of the answer that the part is of; if it is another by now, all of it comes.",
+    }
+)
+"""What the document says of a request whose answer may be kept, and may come in parts."""
 PARTS: dict[int | str, dict[str, Any]] = {
     206: {"description": "The part that `Range` names.", **headers("ETag", "Content-Range", "Accept-Ranges", "Vary")},
     416: {"description": "`Range` names no part of the answer.", **headers("Content-Range")},
+    **NOT_MODIFIED,
 }
 """And of these answers."""
 

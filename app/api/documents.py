@@ -9,31 +9,30 @@ from fastapi.openapi.utils import get_openapi
 
 from app.api.access import add_roles
 from app.api.problems import MEDIA_TYPE, Problem
-from app.api.schemas import DEFINITIONS, REFERENCES, STRING, add_common_headers, body, headers, schema_of
+from app.api.schemas import (
+    DEFINITIONS,
+    REFERENCES,
+    add_common_headers,
+    body,
+    headers,
+    schema_of,
+    taking,
+)
 from app.core.spec import MapSpec
 from app.formats.json import Json
 from app.services.asked import InputOfRows, ScaleOfRows
 from app.services.keys import AskedKey
 
-_PREFER: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": "Prefer",
-            "in": "header",
-            "required": False,
-            "description": "`wait=N`: wait up to N seconds for the answer, but not longer than the limit "
-            "`max_wait_seconds`. `respond-async`: have a job do it, at once or after `wait` (RFC 7240). Without "
-            "either, a job goes on with what takes longer than the limit `max_request_seconds`.",
-            "schema": STRING,
-            "example": "wait=10",
-        }
-    ]
-}
+_PREFER = (
+    "`wait=N`: wait up to N seconds for the answer, but not longer than the limit `max_wait_seconds`. `respond-async`: "
+    "have a job do it, at once or after `wait` (RFC 7240). Without either, a job goes on with what takes longer than "
+    "the limit `max_request_seconds`."
+)
 
 
 def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
     """A JSON body of this schema, with the header `Prefer`."""
-    return body({Json.media_type: {"schema": schema}}) | _PREFER
+    return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": _PREFER}, example="wait=10")
 
 
 MAP_BODY = preferring_body({"$ref": REFERENCES.format(model="AskedSpec")})

@@ -1,5 +1,6 @@
 """Pieces of which the OpenAPI document is made: schemas and headers."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -33,6 +34,12 @@ def object_of(title: str, required: list[str], **properties: Any) -> dict[str, A
     return {"title": title, **shape}
 
 
+def taking(told: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """The member `parameters` of a request that may have these headers, each with what is told of it."""
+    each = ({"name": name, "in": "header", "required": False, "description": text} for name, text in told.items())
+    return {"parameters": [{**one, "schema": STRING, **more} for one in each]}
+
+
 def body(content: dict[str, Any]) -> dict[str, Any]:
     """A body that must be there."""
     return {"requestBody": {"required": True, "content": content}}
@@ -48,7 +55,6 @@ def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
 
 
-_STRING = {"type": "string"}
 _TEXTS = {
     "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
     "Vary": "Headers of the request that the answer depends on.",
@@ -76,14 +82,14 @@ EXPOSED = (
 """Headers that pages of other origins may read, beside those that they always may."""
 _REQUEST_ID = {
     "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
-    "schema": _STRING,
+    "schema": STRING,
 }
 
 
 def headers(*names: str, location: str = "") -> dict[str, Any]:
     """The member `headers` of an answer in the document; `location` says where `Location` leads, if it is there."""
     texts = ({"Location": location} if location else {}) | {name: _TEXTS[name] for name in names}
-    return {"headers": {name: {"description": text, "schema": _STRING} for name, text in texts.items()}}
+    return {"headers": {name: {"description": text, "schema": STRING} for name, text in texts.items()}}
 
 
 def add_common_headers(document: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
         200: {"description": "The dataset was there already, with the same rows.", **headers("ETag")},
         201: {"model": DatasetRecord, **headers("ETag", location="Link of the dataset.")},
     },
-    openapi_extra=DATASET_BODY | etags.taking(DATASET_BODY, etags.CONDITIONAL_PUT),
+    openapi_extra=etags.conditional_put(DATASET_BODY),
 )
 async def put_dataset(
     name: DatasetName,

@@ -43,7 +43,7 @@ _MADE = headers("ETag", "Vary", "Preference-Applied", location="Link of the map.
             **headers("Link", "Vary", "Preference-Applied", location="Link of the map."),
         },
     },
-    openapi_extra=MAP_BODY | etags.taking(MAP_BODY, etags.CONDITIONAL_PUT),
+    openapi_extra=etags.conditional_put(MAP_BODY),
 )
 async def put_map(
     name: MapName,
@@ -170,9 +170,8 @@ def _add_array(array: str, fetched: Fetched) -> None:
         responses={
             200: array_answer(array, fetched.axes)[200] | headers("ETag", "Accept-Ranges", "Vary"),
             **delivery.PARTS,
-            **etags.NOT_MODIFIED,
         },
-        openapi_extra=etags.taking(etags.ASKED_AGAIN, delivery.PARTIAL),
+        openapi_extra=delivery.PARTIAL,
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
         wanted = wanted_format(request)
@@ -205,7 +204,6 @@ _FILE: dict[int | str, dict[str, Any]] = {
         **headers("ETag", "Content-Disposition", "Accept-Ranges"),
     },
     **delivery.PARTS,
-    **etags.NOT_MODIFIED,
 }
 
 
@@ -214,7 +212,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     operation_id="export_map",
     response_class=Response,
     responses=_FILE,
-    openapi_extra=etags.taking(etags.ASKED_AGAIN, delivery.PARTIAL),
+    openapi_extra=delivery.PARTIAL,
 )
 async def export_map(
     name: MapName,

@@ -137,8 +137,8 @@ async def info(context: ContextOf) -> Info:
     "/v1/catalog",
     operation_id="catalog",
     response_model=Catalog,
-    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **delivery.PARTS, **etags.NOT_MODIFIED},
-    openapi_extra=etags.taking(etags.ASKED_AGAIN, delivery.PARTIAL),
+    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **delivery.PARTS},
+    openapi_extra=delivery.PARTIAL,
 )
 async def get_catalog(request: Request) -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
