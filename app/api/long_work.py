@@ -148,29 +148,6 @@ async def run_or_submit(
     return outcome
 
 
-async def tried(
-    context: Context, clock: Clock, work: Callable[[TimedProgress | None], Outcome], client: Request
-) -> Outcome:
-    """Do as much of some work, the building of a map, as there is time for, of which no job is ever made.
-
-    The work is given a progress, which may end it; or None, where there is neither time nor place for it.
-
-    Raises:
-        ClientDisconnect: the client has gone, and the work has ended with it.
-    """
-    progress = TimedProgress(clock.ends_at, lambda: clock.shutdown.begun)
-    async with context.interest.of(client, object(), [progress]) as turn:
-
-        def begin() -> Outcome:
-            turn.begun = True
-            return work(progress)
-
-        outcome = None
-        if not clock.preferences.at_once:
-            outcome = await context.admission.run_by(clock.place_by, context.admission.building, begin)
-        return await context.admission.submit(lambda: work(None)) if outcome is None else outcome
-
-
 async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
     """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
 
@@ -211,10 +188,11 @@ def monitor(job_link: str) -> dict[str, str]:
     return {"Link": f'<{job_link}>; rel="monitor"'}
 
 
-def taken(job: JobRecord) -> Response:
+def taken(clock: Clock, job: JobRecord) -> Response:
     """The answer of a request whose work a job has taken over."""
     at = link(job.id)
-    return Response(job.model_dump_json(), 202, {"Location": at, **monitor(at)}, JSON)
+    headers = {"Location": at, **monitor(at), **clock.preferences.applied(202)}
+    return Response(job.model_dump_json(), 202, headers, JSON)
 
 
 FORMS = [JSON, SVG, PNG]
@@ -245,23 +223,28 @@ async def answer(
     form, media_type = posted_format(request, (JSON,)), favourite(request, media_types)
     clock, warnings, found = await _measured(form, request, context, media_type, prepare)
     if isinstance(found, JobRecord):
-        found = await _job_answer(request, context, clock, found, media_type)
-    response = _response(clock, found, media_type)
+        response = await job_answer(request, context, clock, found, media_type)
+    else:
+        response = Response(found, headers=clock.preferences.applied(200), media_type=media_type)
     response.headers.update(warning_headers(warnings))
     if len(media_types) > 1:
         response.headers["Vary"] = "Accept, Prefer"
     return response
 
 
-async def job_answer(request: Request, context: Context, clock: Clock, job: JobRecord) -> Response:
-    """The answer of a job, in JSON, where it ends while the client waits, as it prefers; else the record of the job."""
-    return _response(clock, await _job_answer(request, context, clock, job, JSON), JSON)
+async def job_answer(
+    request: Request, context: Context, clock: Clock, job: JobRecord, media_type: str = JSON
+) -> Response:
+    """The answer of a job, where it ends while the client waits, as it prefers; else the record of the job."""
 
+    def read(job: JobRecord) -> bytes:
+        kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
+        return b"".join(context.jobs.parts(kept))
 
-def _response(clock: Clock, found: bytes | JobRecord, media_type: str) -> Response:
-    response = taken(found) if isinstance(found, JobRecord) else Response(found, media_type=media_type)
-    response.headers.update(clock.preferences.applied(response.status_code))
-    return response
+    found = await awaited(context, clock, job, request, read)
+    if isinstance(found, JobRecord):
+        return taken(clock, found)
+    return Response(found, headers=clock.preferences.applied(200), media_type=media_type)
 
 
 async def _measured(
@@ -284,15 +267,3 @@ async def _measured(
 
         answer = await run_or_submit(context, clock, context.admission.measurements, work, request)
         return clock, measurement.warnings, answer
-
-
-async def _job_answer(
-    request: Request, context: Context, clock: Clock, submitted: JobRecord, media_type: str
-) -> bytes | JobRecord:
-    """The answer of a job that ends while the client waits; else the record of the job."""
-
-    def read(job: JobRecord) -> bytes:
-        kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
-        return b"".join(context.jobs.parts(kept))
-
-    return await awaited(context, clock, submitted, request, read)

@@ -77,11 +77,8 @@ class MapInUse(Exception):
     """Indexes are over the map."""
 
     def __init__(self, name: str, indexes: Sequence[str]) -> None:
-        super().__init__(f"map {name!r} is used by {_listed('index', 'indexes', indexes)}; delete what uses it first")
+        noun = "index" if len(indexes) == 1 else "indexes"
+        more = f" and {len(indexes) - 10} more" if len(indexes) > 10 else ""
+        users = f"{noun} {', '.join(map(repr, indexes[:10]))}{more}"
+        super().__init__(f"map {name!r} is used by {users}; delete what uses it first")
         self.indexes = indexes
-
-
-def _listed(one: str, several: str, names: Sequence[str]) -> str:
-    """Names in words, the first ones of many."""
-    shown = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return f"{one if len(names) == 1 else several} {shown}"

@@ -183,21 +183,9 @@ class SearchAnswer(BaseModel):
 
 def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
     """The record of an index that holds so much."""
-    return IndexRecord(
-        name=manifest.name,
-        map=manifest.map.name,
-        keep=manifest.keep,
-        banding="scan" if manifest.bands is None else "bands",
-        bands=manifest.bands,
-        rows_per_band=manifest.rows_per_band,
-        s=manifest.s,
-        bits=manifest.bits,
-        size=state.size,
-        bytes=state.nbytes,
-        created_at=manifest.created_at,
-        ttl=manifest.ttl,
-        expires_at=manifest.expires_at,
-    )
+    banding = "scan" if manifest.bands is None else "bands"
+    more = {"map": manifest.map.name, "banding": banding, "size": state.size, "bytes": state.nbytes}
+    return IndexRecord(**dict(manifest) | more)
 
 
 def layout(manifest: IndexManifest) -> Layout:

@@ -122,25 +122,16 @@ def written(manifest: MapManifest, spec: str) -> bytes:
 
 
 def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
-    return MapRecord(
-        name=manifest.name,
-        status=manifest.state.value,
-        error=None if manifest.error is None else JobError.model_validate(manifest.error),
-        spec=spec,
-        n_frequencies=manifest.n_frequencies,
-        n_output=manifest.n_output,
-        digest=manifest.digest or None,
-        bytes=manifest.nbytes,
-        created_at=manifest.created_at,
-        ttl=manifest.ttl,
-        expires_at=manifest.expires_at,
-        generator=manifest.generator,
-        parameter_stream=manifest.parameter_stream,
-        signature=f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
-        job=None if manifest.job is None else link(manifest.job),
-        report=manifest.report,
-        warnings=manifest.warnings,
-    )
+    more = {
+        "status": manifest.state.value,
+        "error": None if manifest.error is None else JobError.model_validate(manifest.error),
+        "spec": spec,
+        "digest": manifest.digest or None,
+        "bytes": manifest.nbytes,
+        "signature": f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
+        "job": None if manifest.job is None else link(manifest.job),
+    }
+    return MapRecord(**dict(manifest) | more)
 
 
 logger = logging.getLogger(__name__)

@@ -69,7 +69,12 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         clock, outcome = await _made(name, request, context, ttl)
     if isinstance(outcome, JobRecord):
         outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
-    return _answered(outcome, name, clock)
+    if isinstance(outcome, JobRecord):
+        return long_work.taken(clock, outcome)
+    record, created = outcome
+    status = 201 if created else 200
+    links = clock.preferences.applied(status) | ({"Location": f"/v1/indexes/{name}"} if created else {})
+    return Response(record.model_dump_json(), status, links, JSON)
 
 
 async def _made(
@@ -97,17 +102,6 @@ async def _made(
         request,
         same=("index", name, asked, owner, ttl),
     )
-
-
-def _answered(outcome: tuple[IndexRecord, bool] | JobRecord, name: str, clock: long_work.Clock) -> Response:
-    if isinstance(outcome, JobRecord):
-        response = long_work.taken(outcome)
-    else:
-        record, created = outcome
-        links = {"Location": f"/v1/indexes/{name}"} if created else {}
-        response = Response(record.model_dump_json(), 201 if created else 200, links, JSON)
-    response.headers.update(clock.preferences.applied(response.status_code))
-    return response
 
 
 @router.get("", operation_id="list_indexes")

@@ -118,9 +118,10 @@ async def _previewed(name: str, request: Request, context: Context) -> Response:
     with context.admission.inside:
         clock, asked = await _asked(request, context)
     with context.admission.builds:
-        found = await long_work.tried(
+        found = await long_work.run_or_submit(
             context,
             clock,
+            context.admission.building,
             lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request)),
             request,
         )
