@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from app.api import documents, problems
-from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted, without_keys
+from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted
 from app.api.admission import Admission
 from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
@@ -133,8 +133,7 @@ def _meters() -> Meters:
 async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings | Meters]]:
     """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
-    for change in (without_keys, shortened):
-        logging.getLogger(ACCESS).addFilter(change)
+    logging.getLogger(ACCESS).addFilter(shortened)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
     threading.Thread(target=context.keep_pins_tidy, name="pins", daemon=True).start()

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import binascii
 import ipaddress
-import logging
 import math
 import re
 import time
@@ -21,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import HANDLERS, Refusal, limit
 from app.api.schemas import EXPOSED
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, Keys, Role, hidden, id_in
+from app.store.keys import Key, Keys, Role, id_in
 from app.store.rates import Taken
 
 ANY = "*"
@@ -357,13 +356,6 @@ class Authorization:
                 await HANDLERS[StoreUnavailable](Request(scope), error)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-
-def without_keys(record: logging.LogRecord) -> bool:
-    """Filter a log of requests: a client may write its key into an address by mistake."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(hidden(one) if isinstance(one, str) else one for one in record.args)
-    return True
 
 
 def _values(scope: Scope, name: bytes) -> list[bytes]:

@@ -39,9 +39,12 @@ def new_request_id() -> str:
 
 
 def shortened(record: logging.LogRecord) -> bool:
-    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped."""
+    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped.
+
+    And a client may write its key into it by mistake.
+    """
     if isinstance(record.args, tuple):
-        record.args = tuple(one[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
+        record.args = tuple(hidden(one)[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
     return True
 
 

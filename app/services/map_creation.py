@@ -69,55 +69,6 @@ def built(name: str, numbers: Settled, building: Building, ttl: int | None = Non
     return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked, ttl)
 
 
-def build_later(
-    jobs: Jobs,
-    store: MapStore,
-    name: str,
-    numbers: Settled,
-    digests: Mapping[str, str],
-    checkpoint: Checkpoint | None,
-    is_open: bool,
-    owner: str,
-    ttl: int | None,
-) -> MapManifest:
-    """Reserve the name of a map and submit the job that builds it, from the checkpoint on if there is one.
-
-    Args:
-        jobs: of the store.
-        store: of maps.
-        name: of the map.
-        numbers: its spec, and what was left open.
-        digests: of the datasets that it is made from.
-        checkpoint: what the job goes on from.
-        is_open: whether the spec has no numbers yet for what was left open, which the job shall find first.
-        owner: whose the map and its job are.
-        ttl: seconds that the map lives after its last use, None for ever.
-
-    Returns:
-        What stands for the map until it is built.
-
-    Raises:
-        NameTaken: another has the name.
-        TooManyJobs: as many wait as may.
-        QuotaExceeded: there is no room for the map.
-    """
-    job_id = jobs.new_id(name)
-    spec, asked, warnings = numbers
-    room = family_of(spec.sampler).frozen_bytes(spec)
-    manifest, reservation = store.reserve(name, spec.canonical(), job_id, asked, warnings, is_open, room, owner, ttl)
-    jobs.submit(
-        KIND,
-        {"name": name, "digests": digests},
-        subject={"map": name},
-        result_link=f"/v1/maps/{name}",
-        reservation=reservation,
-        job_id=job_id,
-        checkpoint=checkpoint,
-        owner=owner,
-    )
-    return manifest
-
-
 def build_reserved(
     store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext
 ) -> None:
@@ -196,7 +147,7 @@ class MapCreation(NamedTuple):
         while True:
             # Another was at the name just now, or at a dataset.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, asked, progress, settling, owner, ttl)
+                return self._create(name, asked, progress, settling or Progress(), owner, ttl)
 
     def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = unchecked) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
@@ -221,13 +172,7 @@ class MapCreation(NamedTuple):
         return False
 
     def _create(
-        self,
-        name: str,
-        asked: AskedSpec,
-        progress: Progress | None,
-        settling: Progress | None,
-        owner: str,
-        ttl: int | None,
+        self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress, owner: str, ttl: int | None
     ) -> Created:
         there = self._standing(name)
         if there is not None:
@@ -241,15 +186,29 @@ class MapCreation(NamedTuple):
         checkpoint, is_open = None, True
         numbers = Settled(asked.spec, asked.left_open.text)
         try:
-            watching = progress or settling or Progress()
+            watching = progress or settling
             numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
             if progress is not None:
                 made = built(name, numbers, Building(self.threads, progress, rows), ttl)
                 return Created(record(self.store.create(made, owner=owner), numbers.spec), True)
         except OutOfTime as over:
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
-        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner, ttl)
-        return Created(record(reserved, numbers.spec), True)
+        spec, text, warnings = numbers
+        job_id, room = self.jobs.new_id(name), family_of(spec.sampler).frozen_bytes(spec)
+        reserved, reservation = self.store.reserve(
+            name, spec.canonical(), job_id, text, warnings, is_open, room, owner, ttl
+        )
+        self.jobs.submit(
+            KIND,
+            {"name": name, "digests": digests},
+            subject={"map": name},
+            result_link=f"/v1/maps/{name}",
+            reservation=reservation,
+            job_id=job_id,
+            checkpoint=checkpoint,
+            owner=owner,
+        )
+        return Created(record(reserved, spec), True)
 
     def check_store(self, asked: AskedSpec, owner: str) -> None:
         """Raise QuotaExceeded or StoreUnavailable if the store takes no such map of this owner now."""

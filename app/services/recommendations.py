@@ -153,12 +153,6 @@ def _gate(seed: int, has_input: bool) -> Callable[[PostedRows, str], Rows]:
     return some
 
 
-def _warnings(kernels: list[Kernel], rows: Rows) -> tuple[str, ...]:
-    """The warning of the first kernel for whose maps, in float32, these rows are too far from 0, if there is one."""
-    each = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
-    return next(filter(None, each), ())
-
-
 @contextmanager
 def _at_place(place: str) -> Iterator[None]:
     """Refusals of a kernel point to its place in the list, if it came in one."""
@@ -169,31 +163,6 @@ def _at_place(place: str) -> Iterator[None]:
         if not (place and kernel):
             raise
         raise InvalidInput(error.detail, f"/kernel/{place}{rest}") from error
-
-
-def _wanted(options: RecommendationOptions, first: Input | None) -> Wanted:
-    """The wishes of a request, whose maps all have this input."""
-    objective = options.objective or (Objective.error if options.y is None else Objective.score)
-    return Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
-
-
-def _settled(
-    options: RecommendationOptions, kernels: list[Kernel], first: Input | None, y: Any
-) -> RecommendationOptions:
-    """The options of a job, with numbers for what the request takes from rows."""
-    return options.model_copy(
-        update={
-            "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
-            "multiples": (1.0,),
-            "input": None if first is None else first.model_dump(mode="json"),
-            "y": y,
-        }
-    )
-
-
-def _called(source: PostedRows | Reference) -> str:
-    """The rows, for people."""
-    return f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
 
 class Recommendations(NamedTuple):
@@ -288,7 +257,9 @@ class Recommendations(NamedTuple):
         with at_their_datasets(given.references):
             task = labelled(self.datasets, options, posted, given)
             check_shape(task.rows)
-            asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
+            objective = options.objective or (Objective.error if options.y is None else Objective.score)
+            first = self._input(options.input, posted["vectors"], task, parse)
+            asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
             asked.check(task.labels is not None)
             if asked.input is not None:
                 task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
@@ -299,7 +270,8 @@ class Recommendations(NamedTuple):
         wanted = self._fitting(asked, n, d, kernels)
         learned = sorted(learned_from(kernels, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
-        kept, called = kept_rows(self.datasets, digests), _called(posted["vectors"])
+        kept, source = kept_rows(self.datasets, digests), posted["vectors"]
+        called = f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
@@ -317,15 +289,24 @@ class Recommendations(NamedTuple):
                 )
             return Finding(answer, drawing(answer, called))
 
+        # Of each kernel for whose maps, in float32, the rows are too far from 0.
+        doubts = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
+        # For the job, in the place of what the request takes from rows.
+        numbers = {
+            "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
+            "multiples": (1.0,),
+            "input": None if wanted.input is None else wanted.input.model_dump(mode="json"),
+            "y": task.y,
+        }
         return Measurement(
             kind=RECOMMEND,
             subject={},
-            options=_settled(options, kernels, wanted.input, task.y),
+            options=options.model_copy(update=numbers),
             given=given,
             digests=dataset_digests(digests),
             run=run,
             nbytes=max(recommended_bytes(n, d, wanted, kernel) for kernel in kernels),
-            warnings=_warnings(kernels, rows),
+            warnings=next(filter(None, doubts), ()),
         )
 
     def _shared_out(self, asked: Wanted, task: Task, kernels: list[Kernel], seed: int) -> tuple[Wanted, Shares]:
