@@ -19,16 +19,14 @@ from starlette.types import Receive, Scope, Send
 
 from app.api import documents, problems
 from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted
-from app.api.admission import Admission
+from app.api.admission import Admission, Asked, Together
 from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.delivery import Content, Delivery
 from app.api.etags import NotModified, not_modified
-from app.api.interest import Interest
+from app.api.interest import Interest, Shutdown
 from app.api.observation import Observation, shortened
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
-from app.api.shutdown import Shutdown
-from app.api.together import Asked, Together
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import declared

@@ -11,10 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from app.api.access import Access
-from app.api.admission import Admission, Places
-from app.api.interest import Interest
-from app.api.shutdown import Shutdown
-from app.api.together import Together
+from app.api.admission import Admission, Places, Together
+from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.meters import Meters

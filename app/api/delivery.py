@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.api.admission import HELD, NoRoom, Reader, Readers, Senders
 from app.api.bodies import UNCOMPRESSED
 from app.api.etags import IF_NONE_MATCH, NOT_MODIFIED
+from app.api.interest import Shutdown
 from app.api.problems import limit, problem
 from app.api.schemas import headers, taking
-from app.api.shutdown import Shutdown
 
 logger = logging.getLogger(__name__)
 

@@ -16,9 +16,8 @@ from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
 from app.in_work import note_rows
 from app.services.cache import Cache, latest
-from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.errors import Check, DatasetExists, DatasetNotFound, digest_in, unchecked
 from app.services.limits import Limits
-from app.services.preconditions import Check, digest_in, unchecked
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of

@@ -1,7 +1,26 @@
 """Refusals of the services. They know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
+
+from app.store.errors import NewerVersion, StoreDamaged
+from app.store.manifest import Manifest
+
+Check = Callable[[str | None], None]
+"""Is told the digest of what is there, "" where it has none yet, None for nothing; raises if it is to be left alone."""
+
+
+def unchecked(digest: str | None) -> None:
+    """The check that whatever is there passes."""
+    del digest
+
+
+def digest_in(kind: type[Manifest], stored: bytes) -> str:
+    """The digest in a manifest as it is stored; "" where it cannot be read."""
+    with suppress(StoreDamaged, NewerVersion):
+        return kind.parse(stored).digest
+    return ""
 
 
 class MapNotFound(Exception):

@@ -21,10 +21,9 @@ from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, drawn, settled
 from app.services.datasets import Datasets
-from app.services.errors import DatasetNotFound, MapExists
+from app.services.errors import Check, DatasetNotFound, MapExists, unchecked
 from app.services.limits import Limits
 from app.services.maps import MapRecord, read_spec, record
-from app.services.preconditions import Check, unchecked
 from app.services.status import versions
 from app.store.errors import Gone, StoreUnavailable
 from app.store.map_manifest import MapManifest, SpecEntry

@@ -26,9 +26,8 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, link
 from app.services.asked import LeftOpen
 from app.services.cache import Cache, latest
-from app.services.errors import ArrayNotFound, MapInUse, MapNotFound, MapNotReady
+from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
 from app.services.limits import Limits
-from app.services.preconditions import Check, digest_in, unchecked
 from app.services.vectors import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.index_manifest import MapOfIndex

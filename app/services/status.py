@@ -1,16 +1,16 @@
 """Whether the service is ready, its versions, and figures for operators."""
 
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any, cast
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from app.jobs.jobs import Jobs
-from app.jobs.tally import Seconds
 from app.metrics import declared
 from app.metrics.declared import Declared
 from app.services.warm_up import get_ready
@@ -86,9 +86,8 @@ class StoreFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         """The metrics that are declared as asked for. Without the store, only whether it is there."""
         found = versions()
-        info = GaugeMetricFamily(declared.INFO.name, declared.INFO.told, labels=declared.INFO.labels)
-        info.add_metric([found["bochner"], found["numpy"], found["scipy"], platform.python_version()], 1)
-        yield info
+        told = [found["bochner"], found["numpy"], found["scipy"], platform.python_version()]
+        yield _family(GaugeMetricFamily, declared.INFO, (told, 1))
         try:
             asked = [*self._of_store(), *self._of_jobs()]
         except StoreUnavailable:
@@ -108,29 +107,20 @@ class StoreFigures(Collector):
 
     def _of_jobs(self) -> Iterator[Metric]:
         tally = self._jobs.tally()
-        jobs = GaugeMetricFamily(declared.JOBS.name, declared.JOBS.told, labels=declared.JOBS.labels)
-        jobs.add_metric(["queued"], tally.queued)
-        jobs.add_metric(["running"], tally.running)
-        yield jobs
-        ended = CounterMetricFamily(
-            declared.JOBS_ENDED.name, declared.JOBS_ENDED.told, labels=declared.JOBS_ENDED.labels
-        )
-        for labels, count in tally.ended.items():
-            ended.add_metric(labels, count)
-        yield ended
-        yield _histogram(declared.JOB_SECONDS_RUN, tally.ran)
-        yield _histogram(declared.JOB_SECONDS_WAITED, tally.waited)
+        yield _family(GaugeMetricFamily, declared.JOBS, (["queued"], tally.queued), (["running"], tally.running))
+        yield _family(CounterMetricFamily, declared.JOBS_ENDED, *tally.ended.items())
+        for of, by_kind in ((declared.JOB_SECONDS_RUN, tally.ran), (declared.JOB_SECONDS_WAITED, tally.waited)):
+            each = (([kind], [*seconds.buckets], seconds.total) for kind, seconds in by_kind.items())
+            yield _family(HistogramMetricFamily, of, *each)
+
+
+def _family(kind: Callable[..., Any], of: Declared, *samples: tuple[Any, ...]) -> Metric:
+    """A metric, with the arguments of `add_metric` for each of its values."""
+    found = kind(of.name, of.told, labels=of.labels)
+    for sample in samples:
+        found.add_metric(*sample)
+    return cast(Metric, found)
 
 
 def _gauge(of: Declared, value: float | None) -> Metric:
-    found = GaugeMetricFamily(of.name, of.told)
-    if value is not None:  # a limit that there is not
-        found.add_metric([], value)
-    return found
-
-
-def _histogram(of: Declared, by_kind: Mapping[str, Seconds]) -> Metric:
-    found = HistogramMetricFamily(of.name, of.told, labels=of.labels)
-    for kind, seconds in by_kind.items():
-        found.add_metric([kind], [*seconds.buckets], seconds.total)
-    return found
+    return _family(GaugeMetricFamily, of, *([] if value is None else [([], value)]))  # a limit that there is not

@@ -7,7 +7,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from app.api.admission import Readers, Senders
 from app.api.delivery import Content, Delivery
-from app.api.shutdown import Shutdown
+from app.api.interest import Shutdown
 from service_tests.running import service
 from service_tests.servers import until
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 from app.api import delivery, etags
 from app.api.context import ContextOf
 from app.api.negotiation import JSON
-from app.api.problem_kinds import KINDS
-from app.api.problems import Refusal
+from app.api.problems import KINDS, Refusal
 from app.api.schemas import headers
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
