@@ -91,10 +91,13 @@ class Sender:
     async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
         """The next message of the client, a part of its body; Refusal if that takes too long."""
         settings, passed = self._settings, self._passed()
+        rate = settings.min_body_rate
+        # From its beginning on, after which what has come is too little.
+        in_time = max(_SLOW_SECONDS, self.came / rate) if rate else inf
         seconds, name = min(
             (settings.client_timeout, "client_timeout"),
             (settings.body_timeout - passed, "body_timeout"),
-            (self._in_time() - passed, "min_body_rate"),
+            (in_time - passed, "min_body_rate"),
         )
         try:
             async with asyncio.timeout(seconds) as self._waiting:
@@ -124,11 +127,6 @@ class Sender:
 
     def _passed(self) -> float:
         return time.monotonic() - self._began
-
-    def _in_time(self) -> float:
-        """Seconds from its beginning after which what has come is too little."""
-        rate = self._settings.min_body_rate
-        return max(_SLOW_SECONDS, self.came / rate) if rate else inf
 
     def _refusal(self, name: str) -> Refusal:
         value = getattr(self._settings, name)
@@ -272,26 +270,17 @@ class Admission:
         """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
         self.places = {"requests": self.inside, "builds": self.builds, "listeners": self.listening}
         """All of them by what they are for."""
-        self._computing = anyio.CapacityLimiter(threads)
-        # Threads of their own, so that what takes milliseconds does not wait for what takes longer.
-        self._brief = anyio.CapacityLimiter(threads)
-        # Threads of their own, so that calls to a store that hangs do not hold up the sending of answers.
-        self._asking = anyio.CapacityLimiter(_STORE_THREADS)
+        # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
+        # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
+        self._limiters = {waits_for: anyio.CapacityLimiter(threads) for waits_for in ("compute", "brief", "submit")}
+        self._limiters["store"] = anyio.CapacityLimiter(_STORE_THREADS)
+        self._long_work = anyio.CapacityLimiter(math.inf)
         self.building = asyncio.Semaphore(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
         self.measurements = asyncio.Semaphore(threads)
         """Places for diagnostics and recommendations in `run_by`."""
         self.patient = asyncio.Semaphore(threads)
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
-        # Threads of their own, so that jobs are submitted while others compute.
-        self._submitting = anyio.CapacityLimiter(threads)
-        self._long_work = anyio.CapacityLimiter(math.inf)
-        self._limiters = {
-            "compute": self._computing,
-            "brief": self._brief,
-            "store": self._asking,
-            "submit": self._submitting,
-        }
 
     @property
     def waiting(self) -> dict[str, int]:

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import Any
 
-from app.api.array_answers import WARNING
 from app.api.documents import PROBLEM_ANSWER, preferring_body
+from app.api.negotiation import WARNING
 from app.api.schemas import (
     BINARY,
     NUMBERS,

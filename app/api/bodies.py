@@ -67,7 +67,9 @@ class Unpacked:
                 part = self._unpacker.decompress(piece, _PART)
                 yield part
                 while len(part) == _PART and not self._unpacker.eof:  # it holds more of the same piece
-                    part = self._unpacker.decompress(self._rest(), _PART)
+                    # What zlib has not looked at yet, and wants again; zstd keeps it itself.
+                    rest = getattr(self._unpacker, "unconsumed_tail", b"")
+                    part = self._unpacker.decompress(rest, _PART)
                     yield part
                 piece = self._unpacker.unused_data
         except (zlib.error, zstd.ZstdError) as error:
@@ -77,10 +79,6 @@ class Unpacked:
         """Raise InvalidInput if there should be more."""
         if not self._unpacker.eof:
             raise InvalidInput(f"the body ends before its {self._coding} does")
-
-    def _rest(self) -> bytes:
-        """The end of a piece that zlib has not looked at yet and wants again; zstd keeps it itself."""
-        return getattr(self._unpacker, "unconsumed_tail", b"")
 
 
 def unpacked(request: Request) -> Unpacked | None:

@@ -12,10 +12,9 @@ from starlette.requests import ClientDisconnect
 
 from app.api import bodies
 from app.api.access import owner_of
-from app.api.array_answers import WARNING, warning_headers
 from app.api.context import Context
 from app.api.interest import Shutdown
-from app.api.negotiation import JSON, favourite, posted_format
+from app.api.negotiation import JSON, WARNING, favourite, posted_format, warning_headers
 from app.api.problems import Refusal
 from app.api.schemas import BINARY, headers
 from app.core.progress import Progress, TimedProgress

@@ -315,14 +315,8 @@ def written(
     """
     kind = KINDS[slug]
     status = status or kind.status
-    document = Problem(
-        type=f"/problems/{slug}",
-        title=kind.title,
-        status=status,
-        detail=detail,
-        instance=request_id,
-        **members,
-    )
+    members |= {"status": status, "detail": detail, "instance": request_id}
+    document = Problem(type=f"/problems/{slug}", title=kind.title, **members)
     retry = {"Retry-After": "1"} if status in (429, 503) else {}
     body = hidden(document.model_dump_json(exclude_none=True))
     return Response(body, status, {**retry, **(headers or {})}, media_type)

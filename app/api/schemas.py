@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from app.api.array_answers import WARNING
+from app.api.negotiation import WARNING
 
 REFERENCES = "#/components/schemas/{model}"
 DEFINITIONS: dict[str, Any] = {}

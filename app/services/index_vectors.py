@@ -183,7 +183,8 @@ class Search:
         layout = self._opened.layout
         if layout.banding is not None:
             self._spend(_PER_BUCKET * layout.banding.bands * hits.candidates)
-        ids = [self._id(slot) for slot in hits.slots.tolist()]
+        places = (divmod(slot, layout.slots_per_block) for slot in hits.slots.tolist())
+        ids = [vector_ids.at(self._image.ids[block], place) for block, place in places]
         similarity, error = self._opened.codes.similarities(hits.counts)
         if not self._exactly:
             return self._written(ids, {"similarity": similarity, "standard_error": error}, hits)
@@ -197,10 +198,6 @@ class Search:
         self._take(sum(map(len, ids)))  # some are longer than all else that is told of a vector
         told: Result = {"ids": [vector_ids.read(one) for one in ids]}
         return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
-
-    def _id(self, slot: int) -> bytes:
-        block, place = divmod(slot, self._opened.layout.slots_per_block)
-        return vector_ids.at(self._image.ids[block], place)
 
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
         """The similarities of a row with vectors, as they are kept now; NaN with those that are gone."""

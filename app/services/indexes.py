@@ -207,11 +207,6 @@ class IndexCodes(NamedTuple):
 
     law: CodeLaw
 
-    @classmethod
-    def of(cls, feature_map: FeatureMap, called: str) -> "IndexCodes":
-        """Those of a map that `called` names; InvalidInput where it gives none that tell of its kernel."""
-        return cls(feature_map.code_law(called))
-
     @property
     def s(self) -> int:
         """Codes of a row."""
@@ -367,7 +362,7 @@ class Indexes:
         feature_map = self._maps.of_index(manifest.map)
         if feature_map is None:
             raise StoreDamaged(f"index {name!r} is over a map {manifest.map.name!r} that is not there any more")
-        return OpenIndex(manifest, state, feature_map, IndexCodes.of(feature_map, "the map"), layout(manifest))
+        return OpenIndex(manifest, state, feature_map, IndexCodes(feature_map.code_law("the map")), layout(manifest))
 
     def _made(
         self, name: str, asked: AskedIndex, banding: Banding | None, text: str, ttl: int | None, owner: str
@@ -379,7 +374,7 @@ class Indexes:
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no index is created there")
         opened = self._maps.open(asked.map)
-        codes = IndexCodes.of(opened.feature_map, f"map {asked.map!r}")
+        codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
         asked.check(codes.s)
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
@@ -388,7 +383,7 @@ class Indexes:
             schema_version=IndexManifest.newest,
             token=secrets.token_hex(8),
             name=name,
-            digest=_digest(text, opened.digest),
+            digest="sha256:" + hashlib.sha256(f"{opened.digest} {text}".encode()).hexdigest(),
             created_at=now(),
             map=MapOfIndex(name=asked.map, token=there.token, digest=opened.digest),
             asked=text,
@@ -417,7 +412,3 @@ class Indexes:
             self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
-
-
-def _digest(asked: str, of_map: str) -> str:
-    return "sha256:" + hashlib.sha256(f"{of_map} {asked}".encode()).hexdigest()

@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.admission import AT_ONCE, BRIEF
-from app.api.array_answers import array_response
 from app.api.array_documents import (
     CODES_ANSWER,
     FEATURES_ANSWER,
@@ -20,7 +19,7 @@ from app.api.array_documents import (
     VECTORS_BODY,
 )
 from app.api.context import Admitted, Context, MapName
-from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
+from app.api.negotiation import JSON, Wanted, array_response, posted_format, wanted_format
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
