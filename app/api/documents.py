@@ -9,15 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.api.access import add_roles
 from app.api.problems import MEDIA_TYPE, Problem
-from app.api.schemas import (
-    DEFINITIONS,
-    REFERENCES,
-    add_common_headers,
-    body,
-    headers,
-    schema_of,
-    taking,
-)
+from app.api.schemas import DEFINITIONS, REFERENCES, add_common_headers, body, headers, schema_of, taking
 from app.core.spec import MapSpec
 from app.formats.json import Json
 from app.services.asked import InputOfRows, ScaleOfRows

@@ -133,12 +133,7 @@ class Datasets:
         self._open = cache.keeping(self._load)
 
     def create(
-        self,
-        name: str,
-        posted: PostedRows | Identified,
-        ttl: int | None,
-        owner: str = "",
-        check: Check = unchecked,
+        self, name: str, posted: PostedRows | Identified, ttl: int | None, owner: str = "", check: Check = unchecked
     ) -> tuple[DatasetRecord, bool]:
         """Store a dataset, and the ids of its rows, for `ttl` seconds, None for ever.
 
@@ -217,9 +212,7 @@ class Datasets:
         return latest(read)
 
     def gated(
-        self,
-        posted: Mapping[str, PostedRows | Identified | Reference],
-        gate: Callable[[PostedRows, str], Rows],
+        self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Callable[[PostedRows, str], Rows]
     ) -> GatedRows:
         """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
 

@@ -264,12 +264,7 @@ class Indexes:
     """
 
     def __init__(
-        self,
-        store: IndexStore,
-        pins: Pins,
-        map_store: MapStore,
-        maps: Maps,
-        unfit: Callable[[], str | None],
+        self, store: IndexStore, pins: Pins, map_store: MapStore, maps: Maps, unfit: Callable[[], str | None]
     ) -> None:
         self._store, self._pins, self._map_store, self._maps, self._unfit = store, pins, map_store, maps, unfit
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)

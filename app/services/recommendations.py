@@ -61,10 +61,7 @@ class Task(NamedTuple):
 
 
 def labelled(
-    datasets: Datasets,
-    options: RecommendationOptions,
-    posted: Mapping[str, PostedRows | Reference],
-    given: GatedRows,
+    datasets: Datasets, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], given: GatedRows
 ) -> Task:
     """The rows of a request that are taken, with their labels.
 

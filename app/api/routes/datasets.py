@@ -24,11 +24,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
     openapi_extra=etags.conditional_put(DATASET_BODY),
 )
 async def put_dataset(
-    name: DatasetName,
-    request: Request,
-    response: Response,
-    context: Admitted,
-    ttl: DatasetTtl = None,
+    name: DatasetName, request: Request, response: Response, context: Admitted, ttl: DatasetTtl = None
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]

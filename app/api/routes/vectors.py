@@ -202,12 +202,7 @@ async def similarity(
 
 
 async def _answer_rows(
-    name: str,
-    request: Request,
-    context: Context,
-    gives: Gives,
-    work: Work,
-    brief: Brief | None = None,
+    name: str, request: Request, context: Context, gives: Gives, work: Work, brief: Brief | None = None
 ) -> Response:
     """Answer each of the posted vectors.
 
