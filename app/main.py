@@ -17,7 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from app.api import documents, problems
+from app.api import documents, problems, schemas
 from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted
 from app.api.admission import Admission, Asked, Together
 from app.api.bodies import UNCOMPRESSED
@@ -57,7 +57,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
-        responses=documents.PROBLEM_ANSWER,
+        responses=schemas.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS | {NotModified: not_modified},
     )
     # The innermost first: what is added later sees a request earlier, and its answer later.

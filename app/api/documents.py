@@ -8,24 +8,19 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from app.api.access import add_roles
-from app.api.problems import MEDIA_TYPE, Problem
-from app.api.schemas import DEFINITIONS, REFERENCES, add_common_headers, body, headers, schema_of, taking
+from app.api.problems import Problem
+from app.api.schemas import (
+    DEFINITIONS,
+    REFERENCES,
+    add_common_headers,
+    body,
+    preferring_body,
+    schema_of,
+)
 from app.core.spec import MapSpec
 from app.formats.json import Json
 from app.services.asked import InputOfRows, ScaleOfRows
 from app.services.keys import AskedKey
-
-_PREFER = (
-    "`wait=N`: wait up to N seconds for the answer, but not longer than the limit `max_wait_seconds`. `respond-async`: "
-    "have a job do it, at once or after `wait` (RFC 7240). Without either, a job goes on with what takes longer than "
-    "the limit `max_request_seconds`."
-)
-
-
-def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON body of this schema, with the header `Prefer`."""
-    return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": _PREFER}, example="wait=10")
-
 
 MAP_BODY = preferring_body({"$ref": REFERENCES.format(model="AskedSpec")})
 KEY_BODY = body({Json.media_type: {"schema": schema_of(AskedKey)}})
@@ -49,16 +44,6 @@ def _asked_spec() -> dict[str, Any]:
     spec = schema_of(MapSpec)
     said = "A spec as it is put: length scale and input may be left to a dataset, the seed to chance."
     return spec | {"title": "AskedSpec", "description": said, "properties": spec["properties"] | asked_members()}
-
-
-PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "A problem document.",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": REFERENCES.format(model="Problem")}}},
-        **headers("Retry-After", "WWW-Authenticate", "Allow"),
-    }
-}
-"""What every call may be answered."""
 
 
 def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:

@@ -16,18 +16,7 @@ from app.formats import FORMATS
 from app.formats.parquet import Parquet
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
 from app.jobs.record import link
-from app.services.errors import (
-    ArrayNotFound,
-    DatasetExists,
-    DatasetNotFound,
-    IndexExists,
-    IndexNotFound,
-    MapExists,
-    MapInUse,
-    MapNotFound,
-    MapNotReady,
-    VectorNotFound,
-)
+from app.services import errors
 from app.settings import Settings
 from app.store.disk import LIMIT, data_dir_of
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
@@ -391,16 +380,16 @@ HANDLERS: dict[Any, Any] = {
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),
     TooManyKeys: _said("quota", _limit),
-    MapNotFound: _said("map-not-found"),
-    ArrayNotFound: _said("array-not-found"),
-    MapExists: _said("map-exists"),
-    MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
-    MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
-    DatasetNotFound: _said("dataset-not-found"),
-    DatasetExists: _said("dataset-exists"),
-    IndexNotFound: _said("index-not-found"),
-    IndexExists: _said("index-exists"),
-    VectorNotFound: _said("vector-not-found"),
+    errors.MapNotFound: _said("map-not-found"),
+    errors.ArrayNotFound: _said("array-not-found"),
+    errors.MapExists: _said("map-exists"),
+    errors.MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
+    errors.MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
+    errors.DatasetNotFound: _said("dataset-not-found"),
+    errors.DatasetExists: _said("dataset-exists"),
+    errors.IndexNotFound: _said("index-not-found"),
+    errors.IndexExists: _said("index-exists"),
+    errors.VectorNotFound: _said("vector-not-found"),
     JobNotFound: _said("job-not-found"),
     JobHasNoResult: _said("job-has-no-result"),
     JobHasEnded: _said("job-has-ended"),

@@ -4,10 +4,9 @@ from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, etags
 from app.api.access import owner_of
-from app.api.array_documents import DATASET_BODY
 from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl, Limit, Prefix
 from app.api.negotiation import JSON, posted_type
-from app.api.schemas import headers
+from app.api.schemas import DATASET_BODY, headers
 from app.formats import DATASET_FORMATS
 from app.services.datasets import DatasetPage, DatasetRecord
 

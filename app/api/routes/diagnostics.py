@@ -7,12 +7,11 @@ from pydantic import BaseModel
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.array_documents import GIVEN, ROWS
 from app.api.context import ContextOf, IndexName, MapName
-from app.api.documents import asked_members, preferring_body
+from app.api.documents import asked_members
 from app.api.long_work import FORMS, answer, answers, job_answer
 from app.api.negotiation import JSON, posted_format
-from app.api.schemas import list_of, schema_of, with_warnings
+from app.api.schemas import GIVEN, ROWS, list_of, preferring_body, schema_of, with_warnings
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.answer import Advice

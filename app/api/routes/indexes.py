@@ -9,10 +9,9 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.array_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
 from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
-from app.api.schemas import headers
+from app.api.schemas import BATCH_BODY, INDEX_BODY, SEARCH_BODY, headers
 from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, index_bodies

@@ -10,10 +10,10 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api import bodies
-from app.api.array_documents import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
 from app.api.context import Admitted, Context, ContextOf, MapName
 from app.api.negotiation import JSON, encoded_response, posted_type, warning_headers
 from app.api.problems import Refusal
+from app.api.schemas import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
 from app.core.answers import RowBlocks, rows_of
 from app.core.arrays import Array, Rows
 from app.core.errors import InvalidInput

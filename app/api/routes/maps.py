@@ -7,11 +7,10 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies, delivery, etags, long_work
 from app.api.access import owner_of
-from app.api.array_documents import array_answer
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
 from app.api.documents import MAP_BODY
 from app.api.negotiation import JSON, array_response, encoded_response, posted_format, wanted_format
-from app.api.schemas import BINARY, headers
+from app.api.schemas import BINARY, array_answer, headers
 from app.core.maps import FAMILIES
 from app.core.maps.terms import Fetched
 from app.core.progress import TimedProgress

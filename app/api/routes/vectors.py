@@ -9,7 +9,9 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
 from app.api.admission import AT_ONCE, BRIEF
-from app.api.array_documents import (
+from app.api.context import Admitted, Context, MapName
+from app.api.negotiation import JSON, Wanted, array_response, posted_format, wanted_format
+from app.api.schemas import (
     CODES_ANSWER,
     FEATURES_ANSWER,
     GRAM_ANSWER,
@@ -18,8 +20,6 @@ from app.api.array_documents import (
     SIMILARITY_ANSWER,
     VECTORS_BODY,
 )
-from app.api.context import Admitted, Context, MapName
-from app.api.negotiation import JSON, Wanted, array_response, posted_format, wanted_format
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
