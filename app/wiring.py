@@ -7,14 +7,14 @@ from functools import partial
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.index_jobs import Adviser, IndexCreation, IndexDuplicates
+from app.services.index_jobs import IndexCreation, IndexDuplicates
 from app.services.index_vectors import Images, IndexVectors
 from app.services.indexes import Indexes
 from app.services.keys import KeyService
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
 from app.services.maps import Maps
-from app.services.measurements import Measurements
+from app.services.measurements import Adviser, Measurements
 from app.services.recommendations import Recommendations
 from app.services.status import Status, StoreFigures
 from app.settings import Settings

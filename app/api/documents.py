@@ -106,7 +106,11 @@ class _Naming:
         """A schema whose parts have names, which stays where it is."""
         schema = _readable(schema)
         if "properties" in schema:
-            members = {key: self._member(one, name + _camel(key)) for key, one in schema["properties"].items()}
+            # An object in the place of a member gets a name, an enumeration has that of the member.
+            members = {
+                key: (self._part if "properties" in one else self.inside)(one, name + _camel(key))
+                for key, one in schema["properties"].items()
+            }
             schema = {**schema, "properties": members}
         for key in ("items", "additionalProperties"):
             if isinstance(schema.get(key), dict):
@@ -115,10 +119,6 @@ class _Naming:
             if key in schema:
                 schema = {**schema, key: [self._part(one, name) for one in schema[key]]}
         return schema
-
-    def _member(self, schema: Schema, name: str) -> Schema:
-        """A member of an object: an object in its place gets a name, an enumeration has that of the member."""
-        return self._part(schema, name) if "properties" in schema else self.inside(schema, name)
 
     def _part(self, schema: Schema, name: str) -> Schema:
         """One of several, or of many: an object or an enumeration gets a name."""

@@ -1,12 +1,13 @@
 """Keeps datasets, shows them to clients, and gives their rows to all who want vectors."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from operator import itemgetter
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
@@ -256,11 +257,7 @@ class Datasets:
         arrays = self._store.read_all(manifest)
         for array in arrays.values():
             array.flags.writeable = False  # all who use the dataset share it
-        ids = _ids_of(arrays)
-        if manifest.sparse:
-            parts = (arrays["values"], arrays["indices"], arrays["indptr"])
-            return _Kept(sparse.csr_array(parts, shape=manifest.shape), ids, manifest.nbytes)
-        return _Kept(arrays["rows"], ids, manifest.nbytes)
+        return _Kept(rows_in(arrays, manifest.shape), _ids_of(arrays), manifest.nbytes)
 
 
 def _checked(posted: PostedRows) -> Rows:
@@ -283,6 +280,15 @@ def _arrays(rows: Rows) -> Arrays:
     wide = max(rows.shape[1], rows.nnz) > np.iinfo(np.int32).max
     indptr, indices = (part.astype(np.int64 if wide else np.int32) for part in (rows.indptr, rows.indices))
     return {"indptr": indptr, "indices": indices, "values": rows.data, **ranges}
+
+
+def rows_in(arrays: Mapping[str, NDArray[Any]], shape: Sequence[int] | NDArray[Any]) -> Rows:
+    """The rows of this shape that arrays have: as they are, or the parts of sparse ones."""
+    if "rows" in arrays:
+        return arrays["rows"]
+    return sparse.csr_array(
+        (arrays["values"], arrays["indices"], arrays["indptr"]), shape=(int(shape[0]), int(shape[1]))
+    )
 
 
 def _id_arrays(ids: Ids | None) -> Arrays:

@@ -265,17 +265,6 @@ class IndexVectors:
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
             raise VectorNotFound(name, vector_id)
 
-    @contextmanager
-    def looked_at(self, name: str) -> Iterator[tuple[OpenIndex, Image]]:
-        """An index, and all that it holds at one moment of this call; TooLarge if that has no room in the cache."""
-
-        def look() -> tuple[OpenIndex, Image]:
-            opened = self._indexes.open(name)
-            return opened, looking.enter_context(self._images.looked_at(opened.manifest, opened.state))
-
-        with ExitStack() as looking:
-            yield latest(look)
-
     def search(
         self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]
     ) -> tuple[list[Result], Warnings]:
@@ -289,7 +278,8 @@ class IndexVectors:
         """
 
         def look() -> tuple[list[Result], Warnings]:
-            with self.looked_at(name) as (opened, image):
+            opened = self._indexes.open(name)
+            with self._images.looked_at(opened.manifest, opened.state) as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
                 given = self._datasets.gated({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):

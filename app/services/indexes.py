@@ -34,6 +34,15 @@ from app.store.named import end
 from app.store.pins import Index, Pins
 
 _MOST_CODES = 1 << 16
+_BANDS = (
+    "A search looks at the vectors that agree with the query in all codes of one of so many bands. Without bands it "
+    "looks at the codes of all vectors."
+)
+_ROWS_PER_BAND = "Codes of a band; bands · rows_per_band are at most those of a vector."
+_TARGET = (
+    "In the place of bands: those that have the recall in the least time, as `POST /v1/indexes/advice` finds them; "
+    "none, where comparing all codes takes less."
+)
 
 Warnings = Annotated[
     list[str] | None, Field(description="There where something is doubtful, as in the header Bochner-Warning.")
@@ -43,60 +52,27 @@ Warnings = Annotated[
 class Target(Frozen):
     """What searches of an index are to find, for bands to be chosen by."""
 
-    recall: Annotated[
-        float,
-        Field(gt=0, lt=1, description="Share of the k most similar vectors that a search is to find, on average."),
-    ]
-    k: Annotated[int, Field(ge=1, le=100, description="How many vectors a search is to find.")]
-    dataset: Annotated[
-        str, Field(pattern=NAME_PATTERN, description="Rows like those that the index will hold, best all of them.")
-    ]
+    recall: float = Field(
+        gt=0, lt=1, description="Share of the k most similar vectors that a search is to find, on average."
+    )
+    k: int = Field(ge=1, le=100, description="How many vectors a search is to find.")
+    dataset: str = Field(
+        pattern=NAME_PATTERN, description="Rows like those that the index will hold, best all of them."
+    )
 
 
 class AskedIndex(Frozen):
     """An index to be made: over which map, how it is searched, what it keeps."""
 
-    map: Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the map whose codes it keeps.")]
-    bands: (
-        Annotated[
-            int,
-            Field(
-                ge=1,
-                le=_MOST_CODES,
-                description="A search looks at the vectors that agree with the query in all codes of one of so many "
-                "bands. Without bands it looks at the codes of all vectors.",
-            ),
-        ]
-        | None
-    ) = None
-    rows_per_band: (
-        Annotated[
-            int,
-            Field(
-                ge=1,
-                le=_MOST_CODES,
-                description="Codes of a band; bands · rows_per_band are at most those of a vector.",
-            ),
-        ]
-        | None
-    ) = None
-    target: (
-        Annotated[
-            Target,
-            Field(
-                description="In the place of bands: those that have the recall in the least time, as "
-                "`POST /v1/indexes/advice` finds them; none, where comparing all codes takes less."
-            ),
-        ]
-        | None
-    ) = None
-    keep: Annotated[
-        Literal["codes", "vectors"],
-        Field(
-            description="`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates "
-            "of a search are compared exactly."
-        ),
-    ] = "codes"
+    map: str = Field(pattern=NAME_PATTERN, description="Name of the map whose codes it keeps.")
+    bands: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_BANDS)] | None = None
+    rows_per_band: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_ROWS_PER_BAND)] | None = None
+    target: Annotated[Target, Field(description=_TARGET)] | None = None
+    keep: Literal["codes", "vectors"] = Field(
+        "codes",
+        description="`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates of a "
+        "search are compared exactly.",
+    )
 
     @model_validator(mode="after")
     def _both_or_none(self) -> Self:

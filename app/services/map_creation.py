@@ -12,7 +12,6 @@ from app.core.building import Building, RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.maps import build, family_of
-from app.core.maps.terms import Built
 from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
@@ -340,26 +339,23 @@ def preview(
                 seconds = time.monotonic() - began
     except OutOfTime as over:
         seconds = (time.monotonic() - began) * over.of / over.step if over.step else None
-    left_open = asked.left_open if is_open else LeftOpen(draws_seed=asked.left_open.draws_seed)
-    sizes = _sizes(numbers.spec, made)
+    left_open, spec = asked.left_open if is_open else LeftOpen(draws_seed=asked.left_open.draws_seed), numbers.spec
+    if made is None:  # the most that may become of the spec
+        family = family_of(spec.sampler)
+        (s, columns), nbytes = family.largest(spec), family.frozen_bytes(spec)
+    else:
+        nbytes = sum(array.nbytes for array in made.arrays.values())
+        s, columns = made.n_frequencies, made.n_output
     return MapPreview(
         name=name,
         exists=exists,
-        spec=numbers.spec if left_open == NOTHING else left_open.shown(numbers.spec),
+        spec=spec if left_open == NOTHING else left_open.shown(spec),
         at_once=made is not None,
+        n_frequencies=s,
+        n_output=columns,
+        bytes=nbytes,
         building_bytes=building_bytes,
         seconds=seconds,
         report=None if made is None else made.report,
         warnings=numbers.warnings + (() if made is None else made.warnings),
-        **sizes,
     )
-
-
-def _sizes(spec: MapSpec, made: Built | None) -> dict[str, int]:
-    """Numbers of frequencies, columns and bytes: of what was made, else the most that may become of the spec."""
-    if made is not None:
-        nbytes = sum(array.nbytes for array in made.arrays.values())
-        return {"n_frequencies": made.n_frequencies, "n_output": made.n_output, "bytes": nbytes}
-    family = family_of(spec.sampler)
-    s, columns = family.largest(spec)
-    return {"n_frequencies": s, "n_output": columns, "bytes": family.frozen_bytes(spec)}

@@ -97,8 +97,7 @@ def identified(answer: Answer, ids: Ids | None) -> Answer:
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
     """Doubts about features of these rows, a sentence each; the keys are their names in the request, such as `x`."""
-    every = (feature_map.warnings(given, member) for member, given in rows.items())
-    return tuple(chain.from_iterable(every))
+    return tuple(chain.from_iterable(feature_map.warnings(given, member) for member, given in rows.items()))
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:

@@ -9,7 +9,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
+from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
 from app.api.schemas import BATCH_BODY, INDEX_BODY, SEARCH_BODY, headers
 from app.core.errors import InvalidOption
@@ -63,24 +63,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
     The map stays as long as the index does: it is not deleted, and does not expire.
     """
     posted_format(request, (JSON,))
-    with context.admission.inside:
-        clock, outcome = await _made(name, request, context, ttl)
-    if isinstance(outcome, JobRecord):
-        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
-    if isinstance(outcome, JobRecord):
-        return long_work.taken(clock, outcome)
-    record, created = outcome
-    status = 201 if created else 200
-    links = clock.preferences.applied(status) | ({"Location": f"/v1/indexes/{name}"} if created else {})
-    return Response(record.model_dump_json(), status, links, JSON)
-
-
-async def _made(
-    name: str, request: Request, context: Context, ttl: int | None
-) -> tuple[long_work.Clock, tuple[IndexRecord, bool] | JobRecord]:
-    """Make the index of a request, at once where it names its bands; give the clock of the request, too."""
-    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
-    clock = long_work.started(request, context)
+    owner = owner_of(request)
 
     def at_once() -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
         asked = bodies.parse(AskedIndex, body)
@@ -89,17 +72,28 @@ async def _made(
         there = context.indexes.there(name, asked, ttl)
         return asked, None if there is None else (there, False)
 
-    asked, found = await context.admission.compute(at_once)
-    if found is not None:
-        return clock, found
-    return clock, await long_work.run_or_submit(
-        context,
-        clock,
-        context.admission.measurements,
-        lambda progress: context.index_creation.create(name, asked, ttl, owner, progress),
-        request,
-        same=("index", name, asked, owner, ttl),
-    )
+    outcome: tuple[IndexRecord, bool] | JobRecord | None
+    with context.admission.inside:
+        body = await bodies.read(request, context, context.limits.check_options)
+        clock = long_work.started(request, context)
+        asked, outcome = await context.admission.compute(at_once)
+        if outcome is None:
+            outcome = await long_work.run_or_submit(
+                context,
+                clock,
+                context.admission.measurements,
+                lambda progress: context.index_creation.create(name, asked, ttl, owner, progress),
+                request,
+                same=("index", name, asked, owner, ttl),
+            )
+    if isinstance(outcome, JobRecord):
+        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
+    if isinstance(outcome, JobRecord):
+        return long_work.taken(clock, outcome)
+    record, created = outcome
+    status = 201 if created else 200
+    links = clock.preferences.applied(status) | ({"Location": f"/v1/indexes/{name}"} if created else {})
+    return Response(record.model_dump_json(), status, links, JSON)
 
 
 @router.get("", operation_id="list_indexes")

@@ -87,8 +87,7 @@ async def page(request: Request) -> Response:
     """Send the page to whoever wants HTML by name; all others find nothing here, as ever."""
     if not looks(request.scope):
         raise HTTPException(404)
-    headers = {"Vary": "Accept"} | _GUARDED
-    return HTMLResponse(_index(), headers=headers)
+    return HTMLResponse(_index(), headers={"Vary": "Accept"} | _GUARDED)
 
 
 @router.get(f"{ASSETS}{{version}}/{{file:path}}")

@@ -102,27 +102,25 @@ _ROWS_PER_BAND = (
     "⌊s/rows_per_band⌋ fingerprints, and codes behind the last of them are in none."
 )
 _ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _listed(ENCODINGS)
+_COMPARED = (
+    "How x and y encode codes, or which codes of vectors to compare. Without it, vectors are compared by pairs, and "
+    "codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps all are packed."
+)
+_OF = (
+    "What x and y are. Without it, rows with an encoding named are what their length allows, and where codes are as "
+    "long as vectors the request is refused until it says which they are. Without an encoding either, rows of pairs, "
+    "and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier maps), where that is not input_dim, are "
+    "read as codes, all others as vectors."
+)
+_GAMMA = (
+    "Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members whose names begin "
+    "with `rbf`. For kernel gmm."
+)
 _Bits = Annotated[int | None, Query(description=_BITS)]
 _BitsOf = Annotated[BitsOf | None, Query(description=_BITS_OF)]
 _RowsPerBand = Annotated[int | None, Query(description=_ROWS_PER_BAND)]
-_InputKind = Annotated[
-    InputKind | None,
-    Query(
-        description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
-        "where codes are as long as vectors the request is refused until it says which they are. Without an "
-        "encoding either, rows of pairs, and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier "
-        "maps), where that is not input_dim, are read as codes, all others as vectors."
-    ),
-]
-_Gamma = Annotated[
-    float | None,
-    Query(
-        gt=0,
-        allow_inf_nan=False,
-        description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
-        "whose names begin with `rbf`. For kernel gmm.",
-    ),
-]
+_InputKind = Annotated[InputKind | None, Query(description=_OF)]
+_Gamma = Annotated[float | None, Query(gt=0, allow_inf_nan=False, description=_GAMMA)]
 
 
 @router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
@@ -158,14 +156,7 @@ async def similarity(
     name: MapName,
     request: Request,
     context: Admitted,
-    encoding: Annotated[
-        Encoding | None,
-        Query(
-            description="How x and y encode codes, or which codes of vectors to compare. Without it, vectors are "
-            "compared by pairs, and codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps "
-            "all are packed."
-        ),
-    ] = None,
+    encoding: Annotated[Encoding | None, Query(description=_COMPARED)] = None,
     bits: _Bits = None,
     bits_of: _BitsOf = None,
     rows_per_band: _RowsPerBand = None,
