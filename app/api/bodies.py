@@ -147,14 +147,9 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
 
 async def read_in(form: RowsFormat, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
-    content, headers = await read(request, context), request.headers
-    return Body(
-        content,
-        {name: headers[name] for name in form.request_headers if name in headers},
-        context.limits.check_options,
-        context.limits.check_body,
-        context.limits.check_dataset,
-    )
+    content, limits = await read(request, context), context.limits
+    given = {name: request.headers[name] for name in form.request_headers if name in request.headers}
+    return Body(content, given, limits.check_options, limits.check_body, limits.check_dataset)
 
 
 def parse(model: type[Model], body: Buffer) -> Model:

@@ -83,12 +83,8 @@ _TEXTS = {
     "WWW-Authenticate": "How to send a key; of 401.",
     "Allow": "The methods that the address takes; of 405.",
 }
-EXPOSED = (
-    *sorted(set(_TEXTS) - {"Vary", "Cache-Control", "X-Accel-Buffering"}),
-    "Location",
-    "X-Request-ID",
-    "traceparent",
-)
+_NOT_EXPOSED = {"Vary", "Cache-Control", "X-Accel-Buffering"}
+EXPOSED = (*sorted(set(_TEXTS) - _NOT_EXPOSED), "Location", "X-Request-ID", "traceparent")
 """Headers that pages of other origins may read, beside those that they always may."""
 _REQUEST_ID = {
     "description": "The header of this name of the request, or an id that is made for it; it is in the log.",

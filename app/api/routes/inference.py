@@ -29,73 +29,14 @@ from app.services import vectors
 from app.services.limits import Limits
 from app.store.reservations import State
 
-REAL, IMAG = "real", "imag"
-CODES = "codes"
-_HASHES = Encoder(Encoding.zero_bit)
-
-
-class _Output(NamedTuple):
-    """A tensor that a map gives."""
-
-    name: str
-    dtype: np.dtype[Any]
-    columns: int
-    by_name_only: bool = False
-    """Whether it is left out where nobody asks for it by its name."""
-
-
-def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]:
-    """The tensors that a map of a spec gives, which has so many frequencies and columns."""
-    results = family_of(spec.sampler).given(spec)
-    if Gives.features not in results:
-        return [_Output(CODES, np.dtype(np.int64), n_output)]
-    names = [REAL, IMAG] if spec.form is Form.complex else ["features"]
-    found = [_Output(name, spec.numpy_dtype, n_output) for name in names]
-    if Gives.codes in results:
-        (columns,), dtype = SIGNED.row(n_frequencies, spec.input_dim)
-        found.append(_Output(CODES, dtype, columns, by_name_only=True))
-    return found
-
-
-def _computed(
-    feature_map: FeatureMap, x: Rows, wanted: Collection[str], limits: Limits, per_number: int
-) -> dict[str, Array | RowBlocks]:
-    """The tensors of rows that are wanted of those that a map gives, by their names.
-
-    Raises what `vectors.transform` raises.
-    """
-    if Gives.features not in feature_map.gives:
-        codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number))
-        return {CODES: _changed(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
-    found = {}
-    if CODES in wanted:
-        found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number))
-    if {*wanted} - {CODES}:
-        found |= _of_features(feature_map, rows_of(vectors.transform(feature_map, x, limits, per_number)))
-    return found
-
-
-def _of_features(feature_map: FeatureMap, features: Array | RowBlocks) -> dict[str, Array | RowBlocks]:
-    if features.dtype.kind != "c":
-        return {"features": features}
-    part = feature_map.spec.numpy_dtype
-    return {
-        REAL: _changed(features, lambda some: some.real, part),
-        IMAG: _changed(features, lambda some: some.imag, part),
-    }
-
-
-def _changed(rows: Array | RowBlocks, change: Callable[[Array], Array], dtype: np.dtype[Any]) -> Array | RowBlocks:
-    if isinstance(rows, RowBlocks):
-        return rows.changed(lambda _, some: change(some), dtype=dtype)
-    return change(rows)
-
-
 router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
 
 BINARY = "application/octet-stream"
 _HEADER = "Inference-Header-Content-Length"
 _STATES = {State.ready: "READY", State.building: "LOADING", State.failed: "UNAVAILABLE"}
+REAL, IMAG = "real", "imag"
+CODES = "codes"
+_HASHES = Encoder(Encoding.zero_bit)
 
 
 class Server(BaseModel):
@@ -267,3 +208,54 @@ def _inferred(name: str, body: Body, header_bytes: int | None, context: Context)
         headers,
         context.admission,
     )
+
+
+class _Output(NamedTuple):
+    """A tensor that a map gives."""
+
+    name: str
+    dtype: np.dtype[Any]
+    columns: int
+    by_name_only: bool = False
+    """Whether it is left out where nobody asks for it by its name."""
+
+
+def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]:
+    """The tensors that a map of a spec gives, which has so many frequencies and columns."""
+    results = family_of(spec.sampler).given(spec)
+    if Gives.features not in results:
+        return [_Output(CODES, np.dtype(np.int64), n_output)]
+    names = [REAL, IMAG] if spec.form is Form.complex else ["features"]
+    found = [_Output(name, spec.numpy_dtype, n_output) for name in names]
+    if Gives.codes in results:
+        (columns,), dtype = SIGNED.row(n_frequencies, spec.input_dim)
+        found.append(_Output(CODES, dtype, columns, by_name_only=True))
+    return found
+
+
+def _computed(
+    feature_map: FeatureMap, x: Rows, wanted: Collection[str], limits: Limits, per_number: int
+) -> dict[str, Array | RowBlocks]:
+    """The tensors of rows that are wanted of those that a map gives, by their names.
+
+    Raises what `vectors.transform` raises.
+    """
+    if Gives.features not in feature_map.gives:
+        codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number))
+        return {CODES: _changed(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
+    found: dict[str, Array | RowBlocks] = {}
+    if CODES in wanted:
+        found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number))
+    if {*wanted} - {CODES}:
+        features, part = rows_of(vectors.transform(feature_map, x, limits, per_number)), feature_map.spec.numpy_dtype
+        if features.dtype.kind != "c":
+            return found | {"features": features}
+        found[REAL] = _changed(features, lambda some: some.real, part)
+        found[IMAG] = _changed(features, lambda some: some.imag, part)
+    return found
+
+
+def _changed(rows: Array | RowBlocks, change: Callable[[Array], Array], dtype: np.dtype[Any]) -> Array | RowBlocks:
+    if isinstance(rows, RowBlocks):
+        return rows.changed(lambda _, some: change(some), dtype=dtype)
+    return change(rows)
