@@ -51,9 +51,7 @@ class Unpacked:
     """A body that is unpacked while it comes."""
 
     def __init__(self, coding: str) -> None:
-        self._coding = coding
-        self._unpacker = _UNPACKERS[coding]()
-        self._n_frames = 0
+        self._coding, self._unpacker, self._n_frames = coding, _UNPACKERS[coding](), 0
 
     def parts(self, piece: bytes) -> Iterator[bytes]:
         """Unpack a piece, in parts of bounded size; InvalidInput if it is not packed so."""

@@ -62,9 +62,8 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most; `next
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
 # A year. What shall live longer is kept without `ttl`.
 _LONGEST_TTL = 366 * 24 * 3600
-_USED, _KEPT = (
-    f"Seconds after {of}which it is deleted by itself; without it, it stays." for of in ("its last use after ", "")
-)
+_USED = "Seconds after its last use after which it is deleted by itself; without it, it stays."
+_KEPT = "Seconds after which it is deleted by itself; without it, it stays."
 MapTtl = Annotated[int | None, Query(ge=1, le=_LONGEST_TTL, description=_USED)]
 DatasetTtl = Annotated[int | None, Query(ge=1, le=_LONGEST_TTL, description=_KEPT)]
 Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]

@@ -61,7 +61,6 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
 
 
 Schema = dict[str, Any]
-_REFERENCE = "#/components/schemas/{}"
 _CHOICES = ("anyOf", "oneOf", "allOf")
 
 
@@ -132,7 +131,7 @@ class _Naming:
         schema = self.inside(schema, name)
         if self._components.setdefault(name, schema) != schema:
             raise ValueError(f"two different schemas are called {name}; give one a title of its own")
-        return {"$ref": _REFERENCE.format(name)}
+        return {"$ref": REFERENCES.format(model=name)}
 
 
 def _readable(schema: Schema) -> Schema:

@@ -144,7 +144,7 @@ class AskedSpec(NamedTuple):
 
     @property
     def datasets(self) -> list[tuple[str, str]]:
-        """The datasets that the map is made from, each with the pointer to where it is named.
+        """The datasets that the map is made from, each with the pointer to where it is named: of the length scale last.
 
         Raises:
             InvalidInput: that of the length scale is named nowhere, or twice.
@@ -152,26 +152,15 @@ class AskedSpec(NamedTuple):
         learned, fit, scale = self.spec.sampler.learned_from, self.left_open.input, self.left_open.kernel
         named = [] if learned is None else [(learned, LEARNED_FROM)]
         named += [] if fit is None else [(fit.dataset, "/input/dataset")]
-        return named if scale is None else [*named, self.dataset_of(scale)]
-
-    def dataset_of(self, scale: ScaleOfRows) -> tuple[str, str]:
-        """The dataset that the length scale is taken from, and where the client has named it.
-
-        Raises:
-            InvalidInput: it is named nowhere, or twice.
-        """
-        others = {
-            LEARNED_FROM: self.spec.sampler.learned_from,
-            "/input/dataset": None if self.left_open.input is None else self.left_open.input.dataset,
-        }
-        found = [scale.named, *((name, pointer) for pointer, name in others.items() if name is not None)]
-        first = next((one for one in found if one is not None), None)
-        if first is None:
+        if scale is None:
+            return named
+        of_scale = scale.named or next(iter(named), None)
+        if of_scale is None:
             raise InvalidInput(
                 "no dataset is named to take the length scale from: name it beside it, as the member dataset of kernel",
                 "/kernel/length_scale",
             )
-        return first
+        return [*named, of_scale]
 
 
 class Settled(NamedTuple):
@@ -219,8 +208,7 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     if scale is not None:
         closed["kernel"] = kernel
     asked = AskedSpec(parse(MapSpec, to_json(closed)), left_open)
-    if scale is not None:
-        asked.dataset_of(scale)
+    _ = asked.datasets  # which must be named
     return asked
 
 
@@ -286,7 +274,7 @@ def settled(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
         changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm, pause=pause)
         warnings = _zero_rows(changes["input"], rows, spec.kernel, fit.dataset, pause)
     if left_open.kernel is not None:
-        name, pointer = asked.dataset_of(left_open.kernel)
+        name, pointer = asked.datasets[-1]
         rows = rows_of(name, pointer)
         seen = after_input(changes["input"], pointer)
         changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads, pause=pause)

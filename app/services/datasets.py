@@ -58,15 +58,10 @@ class DatasetPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-def entry(manifest: DatasetManifest) -> DatasetEntry:
-    """The record of a stored dataset without its ranges."""
-    return DatasetEntry.model_validate(manifest)
-
-
 def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
     """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
     pairs = None if ranges is None else [(least, largest) for least, largest in ranges.T.tolist()]
-    return DatasetRecord(**entry(manifest).model_dump(), column_ranges=pairs)
+    return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
 
 
 _MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
@@ -128,9 +123,7 @@ class Datasets:
     """
 
     def __init__(self, store: DatasetStore, limits: Limits, cache: Cache, unfit: Callable[[], str | None]) -> None:
-        self._store = store
-        self._limits = limits
-        self._unfit = unfit
+        self._store, self._limits, self._unfit = store, limits, unfit
         self._open = cache.keeping(self._load)
 
     def create(
@@ -184,7 +177,7 @@ class Datasets:
     def list(self, prefix: str, cursor: str | None, limit: int) -> DatasetPage:
         """A page of records in order of their names, without the ranges of columns."""
         manifests, after = self._store.page(prefix, cursor, limit)
-        return DatasetPage(datasets=[entry(manifest) for manifest in manifests], next=after)
+        return DatasetPage(datasets=[DatasetEntry.model_validate(manifest) for manifest in manifests], next=after)
 
     def delete(self, name: str, check: Check = unchecked) -> None:
         """Remove a dataset. `check` is told its digest, and may raise: then it stays, and so does any other."""

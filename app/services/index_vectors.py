@@ -100,7 +100,7 @@ class Images:
         """Read the blocks that have changed, until all that are held are of one moment."""
         held.revision = -1  # in between, and if the store fails, they are of no moment
         wanted: NDArray[np.intp] = np.empty(0, np.intp)
-        at_once = max(1, _BYTES_AT_ONCE // (BLOCK * _stride(manifest)))
+        at_once = max(1, _BYTES_AT_ONCE // (BLOCK * (MARK_BYTES + manifest.code_bytes)))
         while True:
             some = wanted[:at_once].tolist()
             part = self._store.part(manifest, some)
@@ -126,16 +126,12 @@ class Images:
 
 def _changed(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
     """A block of n vectors as images take it; StoreDamaged if it is none."""
-    stride = _stride(manifest)
+    stride = MARK_BYTES + manifest.code_bytes
     if len(block.codes) != BLOCK * stride or vector_ids.count(block.ids) != n:
         raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} and {len(block.ids)} bytes")
     rows = np.frombuffer(block.codes, np.uint8).reshape(BLOCK, stride)
     marks = np.ascontiguousarray(rows[:, :MARK_BYTES]).view("<u8")[:, 0]
     return ChangedBlock(marks, rows[:, MARK_BYTES:], block.ids)
-
-
-def _stride(manifest: IndexManifest) -> int:
-    return MARK_BYTES + manifest.code_bytes
 
 
 Result = dict[str, Any]

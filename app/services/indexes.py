@@ -86,9 +86,7 @@ class AskedIndex(Frozen):
     @property
     def banding(self) -> Banding | None:
         """The bands that were asked for."""
-        if self.bands is None or self.rows_per_band is None:
-            return None
-        return Banding(self.bands, self.rows_per_band)
+        return _banding(self.bands, self.rows_per_band)
 
     def check(self, s: int) -> None:
         """Raise InvalidInput for bands of more codes than a vector has."""
@@ -166,10 +164,11 @@ def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
 
 def layout(manifest: IndexManifest) -> Layout:
     """How an index keeps its vectors."""
-    banding = None
-    if manifest.bands is not None and manifest.rows_per_band is not None:
-        banding = Banding(manifest.bands, manifest.rows_per_band)
-    return Layout(manifest.s, manifest.bits, banding, BLOCK)
+    return Layout(manifest.s, manifest.bits, _banding(manifest.bands, manifest.rows_per_band), BLOCK)
+
+
+def _banding(bands: int | None, rows_per_band: int | None) -> Banding | None:
+    return None if bands is None or rows_per_band is None else Banding(bands, rows_per_band)
 
 
 # Standard errors by which an estimate may be too low where an exact similarity will decide.

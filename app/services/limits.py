@@ -56,10 +56,8 @@ class Limits(NamedTuple):
     def check_spec(self, nbytes: int, n_commas: int = 0, what: str = "the spec") -> None:
         """Raise TooLarge for a spec of more than `max_spec_bytes`, or of lists that count as more."""
         self._check("max_spec_bytes", nbytes, self.max_spec_bytes, f"{what} has")
-        counted = (
-            f"{what} has {n_commas} commas in lists, where each thing counts as {_BYTES_PER_COMMA} bytes at least:"
-        )
-        self._check("max_spec_bytes", _BYTES_PER_COMMA * n_commas, self.max_spec_bytes, counted)
+        said = f"{what} has {n_commas} commas in lists, where each thing counts as {_BYTES_PER_COMMA} bytes at least:"
+        self._check("max_spec_bytes", _BYTES_PER_COMMA * n_commas, self.max_spec_bytes, said)
 
     def check_options(self, nbytes: int, n_commas: int = 0) -> None:
         """Raise TooLarge for a request that says more than `max_spec_bytes` beside its rows, or counts as more."""

@@ -165,10 +165,7 @@ class Maps:
     """
 
     def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, pins: Pins) -> None:
-        self._store = store
-        self._jobs, self._pins = jobs, pins
-        self._limits = limits
-        self._threads = threads
+        self._store, self._jobs, self._pins, self._limits, self._threads = store, jobs, pins, limits, threads
         self._open, self._kept = cache.keeping(self._load), cache.there
 
     def get(self, name: str) -> MapRecord:
@@ -311,7 +308,21 @@ class Maps:
             NewerVersion: it has a later parameter stream than this version knows.
             TooLarge: a row of an array, or one that is computed or computed from, passes `max_result_bytes`.
         """
-        return latest(lambda: self._taken_away(self._used(name)))
+
+        def read() -> TakenMap:
+            manifest = self._used(name)
+            text, spec = self._spec_of(manifest)
+            whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
+            arrays: dict[str, NDArray[Any] | RowBlocks] = {}
+            for array, entry in manifest.arrays.items():
+                is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
+                arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
+            computed = derived(spec, whole)
+            self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
+            arrays |= computed
+            return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
+
+        return latest(read)
 
     def _used(self, name: str) -> MapManifest:
         """The manifest of a map that is being used, which so lives on; raises what `_built` raises."""
@@ -322,18 +333,6 @@ class Maps:
             except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
                 logger.warning("the use of map %r is not noted: %s", name, error)
         return manifest
-
-    def _taken_away(self, manifest: MapManifest) -> TakenMap:
-        text, spec = self._spec_of(manifest)
-        whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
-        arrays: dict[str, NDArray[Any] | RowBlocks] = {}
-        for array, entry in manifest.arrays.items():
-            is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
-            arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
-        computed = derived(spec, whole)
-        self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
-        arrays |= computed
-        return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
 
     def _whole(self, manifest: MapManifest, array_name: str) -> NDArray[Any]:
         self._limits.check_result(manifest.arrays[array_name].nbytes)

@@ -77,6 +77,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         body = await bodies.read(request, context, context.limits.check_options)
         clock = long_work.started(request, context)
         asked, outcome = await context.admission.compute(at_once)
+        del body  # it may be large, and the client may wait for long
         if outcome is None:
             outcome = await long_work.run_or_submit(
                 context,

@@ -67,7 +67,6 @@ async def docs_file(viewer: str, file: str) -> Response:
 
 
 _STATIC = Path(str(files("app.api"))) / "static"
-_INDEX = "index.html"
 # Scripts and styles are files of ours, and nothing is asked of another host. Pictures that the service draws are shown
 # from memory, as they are fetched with a key.
 _POLICY = (
@@ -114,4 +113,4 @@ def _version() -> str:
 @cache
 def _index() -> str:
     """The page; its addresses are relative, so that it works below any prefix."""
-    return (_STATIC / _INDEX).read_text().replace("{assets}", f"{ASSETS.lstrip('/')}{_version()}")
+    return (_STATIC / "index.html").read_text().replace("{assets}", f"{ASSETS.lstrip('/')}{_version()}")
