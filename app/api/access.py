@@ -23,7 +23,6 @@ from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Keys, Role, id_in
 from app.store.rates import Taken
 
-ANY = "*"
 # A name, an IPv4 address or an IPv6 address in brackets; perhaps a port.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]/@]+)(?::\d*)?", re.IGNORECASE)
 
@@ -38,8 +37,8 @@ class Hosts:
 
     def __init__(self, allowed: tuple[str, ...], near: bool) -> None:
         self._names = frozenset(name.lower().removesuffix(".") for name in allowed)
-        self._any = ANY in self._names
-        self._endings = tuple(name.removeprefix(ANY) for name in self._names if name.startswith("*."))
+        self._any = "*" in self._names
+        self._endings = tuple(name.removeprefix("*") for name in self._names if name.startswith("*."))
         self._near = near
 
     def allow(self, host: str) -> bool:

@@ -187,7 +187,11 @@ class Readers:
             slow = [one for one in self._there if one.is_in_the_way]
             if not slow:
                 raise NoRoom(f"the answers that are being sent take {self.most - self._free} bytes")
-            self._give_up(min(slow, key=lambda one: one.waited_for_since))
+            slowest = min(slow, key=lambda one: one.waited_for_since)
+            logger.warning("a client that reads %d bytes slowly makes room for others", slowest.nbytes)
+            self.leave(slowest)
+            if slowest.abort is not None:
+                slowest.abort()
         self._there[reader] = None
         self._free -= reader.nbytes
 
@@ -196,12 +200,6 @@ class Readers:
         if reader in self._there:
             del self._there[reader]
             self._free += reader.nbytes
-
-    def _give_up(self, reader: Reader) -> None:
-        logger.warning("a client that reads %d bytes slowly makes room for others", reader.nbytes)
-        self.leave(reader)
-        if reader.abort is not None:
-            reader.abort()
 
 
 Result = TypeVar("Result")

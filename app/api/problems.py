@@ -322,9 +322,9 @@ def _allowed(request: Request) -> str:
 
 
 def _invalid_parameter(request: Request, error: RequestValidationError) -> Response:
-    errors = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
-    detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in errors)
-    return problem(request, "invalid-input", detail, errors=errors)
+    found = [{"parameter": str(one["loc"][-1]), "detail": str(one["msg"])} for one in error.errors()]
+    detail = "; ".join(f"{one['parameter']}: {one['detail']}" for one in found)
+    return problem(request, "invalid-input", detail, errors=found)
 
 
 def _http(request: Request, error: HTTPException) -> Response:

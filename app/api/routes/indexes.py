@@ -1,6 +1,7 @@
 """Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import orjson
@@ -65,7 +66,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
     posted_format(request, (JSON,))
     owner = owner_of(request)
 
-    def at_once() -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
+    def at_once(body: bytearray) -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
         asked = bodies.parse(AskedIndex, body)
         if asked.target is None:
             return asked, context.indexes.create(name, asked, ttl, owner)
@@ -76,7 +77,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_options)
         clock = long_work.started(request, context)
-        asked, outcome = await context.admission.compute(at_once)
+        asked, outcome = await context.admission.compute(partial(at_once, body))
         del body  # it may be large, and the client may wait for long
         if outcome is None:
             outcome = await long_work.run_or_submit(
