@@ -28,7 +28,10 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]/@]+)(?::\d*)?", re.IGNORECASE)
 
 
 class Hosts:
-    """Which hosts may be asked for.
+    """Which hosts may be asked for: the names that the service answers to.
+
+    A page of another site can have its own name lead to the address of this service (DNS rebinding), and then reads
+    what the browser's user may read. It cannot change the name in the header `Host`.
 
     Args:
         allowed: names; `*.example.org` stands for all below it, `*` for any.

@@ -65,7 +65,11 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 
 
 def name_schemas(document: dict[str, Any]) -> None:
-    """Give every schema that becomes a type a name among the components.
+    """Give every schema that becomes a type a name among the components, for generators of clients.
+
+    A generator names a type after its schema, or else after the place where it found it, and its number there
+    (`diagnose_x_type_1_item`). So what becomes a type of its own stands among the components under one name: bodies and
+    answers, objects, and enumerations within a choice. What some generators cannot read is said in another way, too.
 
     An object is called what its `title` says, or after the place where it stands; one name has one schema.
 
@@ -196,6 +200,10 @@ PARAMETERS: dict[str, Any] = {
 
 def add_named_examples(paths: dict[str, Any]) -> None:
     """Put each example beside the schema that it is of, in the member `paths` of the document.
+
+    Bodies lie in `openapi/examples`. A file's name says all: `operation.title.query.json`. The title is the example's
+    name, the query what its request takes besides; it may be left out. Answers lie in `openapi/answers`, as
+    `operation.status.title.json`, or `.txt` where they are no JSON; `python -m docs.answers` records them.
 
     Raises:
         KeyError: a file is named after no operation, or after one without such a body or answer.

@@ -1,4 +1,7 @@
-"""The protocol of a connection: the server's own, with an end to all that it would read or wait for without one."""
+"""The protocol of a connection: the server's own, with an end to all that it would read or wait for without one.
+
+What is refused is told by a problem document, and by the end of the connection.
+"""
 
 import logging
 import resource

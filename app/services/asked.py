@@ -1,6 +1,8 @@
 """Reads specs that leave numbers to data or to chance, and settles those before a map is built.
 
-What was asked for is kept beside the map, for the same request to find the map again.
+A client may name how to take a length scale or an input from a dataset, and may have a seed drawn. Here numbers are
+made of it, and everything below knows only those. What was asked for is kept beside the map, for the same request to
+find the map again.
 """
 
 import json

@@ -1,4 +1,8 @@
-"""Features, Gram blocks, codes and similarities of vectors."""
+"""Features, Gram blocks, codes and similarities of vectors.
+
+Functions raise InvalidInput for rows that have no features, cannot be hashed or compared; and TooLarge where a limit is
+passed.
+"""
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
