@@ -1,4 +1,4 @@
-"""Work on indexes that takes long: advice on bands, indexes made with the bands that a target wants, and duplicates."""
+"""Work on indexes that jobs do, or end: making them with the bands that a target wants, and finding duplicates."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
