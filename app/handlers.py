@@ -15,7 +15,7 @@ from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.slots import Slot
-from app.services import building, index_creation, index_duplicates
+from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
 from app.services.warm_up import get_ready
@@ -42,12 +42,12 @@ def job_handlers(settings: Settings) -> Handlers:
     """The handlers of every kind of job, on the store at `settings.redis_url`."""
     wired = wire(settings)
     return {
-        building.KIND: partial(building.build, wired.map_store, wired.datasets, settings.threads),
+        map_creation.KIND: partial(map_creation.build_reserved, wired.map_store, wired.datasets, settings.threads),
         DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
         RECOMMEND: partial(_measure, partial(_recommendation, wired)),
         ADVISE: partial(_measure, partial(_advice, wired)),
-        index_creation.KIND: wired.index_creation.go_on,
-        index_duplicates.KIND: lambda payload, context: {Json.media_type: wired.duplicates.answer(payload, context)},
+        index_jobs.PUT_INDEX: wired.index_creation.go_on,
+        index_jobs.DUPLICATES: lambda payload, context: {Json.media_type: wired.duplicates.answer(payload, context)},
     }
 
 

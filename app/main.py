@@ -4,59 +4,41 @@ import atexit
 import logging
 import multiprocessing
 import os
+import re
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from functools import cache, partial
 from importlib.metadata import version
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request, Response
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
 
-from app.api import documents, problems
-from app.api.access import Access, Authorization, without_keys
-from app.api.admission import Admission
-from app.api.codings import UNCOMPRESSED
-from app.api.content import Content
+from app.api import documents, problems, schemas
+from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted
+from app.api.admission import Admission, Asked, Together
+from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
-from app.api.cross_origin import CrossOrigin
-from app.api.delivery import Delivery
-from app.api.direct import Direct
+from app.api.delivery import Content, Delivery
 from app.api.etags import NotModified, not_modified
-from app.api.gauges import Gauges
-from app.api.hosts import Hosts
-from app.api.interest import Interest
-from app.api.known_keys import KnownKeys
+from app.api.interest import Interest, Shutdown
 from app.api.observation import Observation, shortened
-from app.api.rates import Rates
-from app.api.roles import permitted
-from app.api.routes import (
-    advice,
-    datasets,
-    diagnostics,
-    docs_page,
-    duplicates,
-    exports,
-    indexes,
-    inference,
-    jobs,
-    keys,
-    maps,
-    metrics,
-    page,
-    service,
-    vectors,
-)
-from app.api.shutdown import Shutdown
-from app.api.together import Asked, Together
+from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
+from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
+from app.metrics import declared
 from app.metrics.heartbeat import Heartbeat
-from app.metrics.meters import Meters
+from app.metrics.meters import Meters, gauge
 from app.metrics.slots import Slot, shared
+from app.services.cache import Cache
 from app.settings import Settings, counters, share_counters
 from app.spans import begun
 from app.wiring import wire
+
+Call = Callable[[str, Request, Context], Awaitable[Response]]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
@@ -70,12 +52,12 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         lifespan=partial(_running, context),
         redirect_slashes=False,
         # Those of the framework load scripts of another host, and write the document anew for each request;
-        # app/api/routes/docs_page.py has ours.
+        # app/api/routes/page.py has ours.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
         dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
-        responses=documents.PROBLEM_ANSWER,
+        responses=schemas.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS | {NotModified: not_modified},
     )
     # The innermost first: what is added later sees a request earlier, and its answer later.
@@ -89,8 +71,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.add_middleware(CrossOrigin, origins=settings.origins)
     app.add_middleware(Observation, meters=context.meters, spans=context.spans)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    of_maps = (maps, exports, vectors, inference, datasets, indexes, diagnostics, advice, duplicates)
-    for part in (*of_maps, jobs, keys, service, metrics, docs_page, page):
+    for part in (maps, vectors, inference, datasets, indexes, diagnostics, jobs, keys, service, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
@@ -142,8 +123,7 @@ def _meters() -> Meters:
 async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings | Meters]]:
     """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
-    for change in (without_keys, shortened):
-        logging.getLogger(ACCESS).addFilter(change)
+    logging.getLogger(ACCESS).addFilter(shortened)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
     threading.Thread(target=context.keep_pins_tidy, name="pins", daemon=True).start()
@@ -160,3 +140,57 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+class Direct(BaseRoute):
+    """Calls `POST /v1/maps/{name}/{call}` for requests whose parameters need no check, as they have none.
+
+    It stands before the routes of the same calls, which take all other requests and are those that are documented.
+    """
+
+    def __init__(self, context: Context, calls: dict[str, Call]) -> None:
+        self._context, self._calls = context, calls
+        self._path = re.compile(f"/v1/maps/({NAME_PATTERN.strip('^$')})/({'|'.join(calls)})")
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether a request has nothing but a name to check."""
+        if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
+            return Match.NONE, {}
+        found = self._path.fullmatch(scope["path"])
+        return (Match.NONE, {}) if found is None else (Match.FULL, {"direct": found.groups()})
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request. It counts in `Admission` until its answer is sent."""
+        name, call = scope["direct"]
+        permit(call, scope["state"])
+        request = Request(scope, receive, send)
+        with self._context.admission.inside:
+            response = await self._calls[call](name, request, self._context)
+            await response(scope, receive, send)
+
+
+class Gauges:
+    """The gauges of a process that serves requests."""
+
+    def __init__(self, meters: Meters, admission: Admission, cache: Cache) -> None:
+        self._meters, self._admission, self._cache = meters, admission, cache
+        self._in_flight, self._connections = gauge(declared.IN_FLIGHT), gauge(declared.CONNECTIONS)
+        self._taken, self._places = gauge(declared.PLACES_TAKEN), gauge(declared.PLACES)
+        self._waiting = gauge(declared.WAITING)
+        self._bodies, self._answers = gauge(declared.BODIES_BYTES), gauge(declared.ANSWERS_BYTES)
+        self._cache_bytes, self._cache_entries = gauge(declared.CACHE_BYTES), gauge(declared.CACHE_ENTRIES)
+        gauge(declared.CACHE_LIMIT).set(cache.limit)
+
+    def sample(self) -> None:
+        """Set them."""
+        self._in_flight.set(self._meters.in_flight)
+        self._connections.set(self._meters.connections)
+        for of, places in self._admission.places.items():
+            self._taken.labels(of).set(places.taken)
+            self._places.labels(of).set(places.most)
+        for waits_for, waiting in self._admission.waiting.items():
+            self._waiting.labels(waits_for).set(waiting)
+        self._bodies.set(self._admission.senders.taken)
+        self._answers.set(self._admission.readers.taken)
+        self._cache_bytes.set(self._cache.nbytes)
+        self._cache_entries.set(self._cache.entries)

@@ -5,22 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 
 from app.jobs.jobs import Jobs
-from app.services.advice import Adviser
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.figures import StoreFigures
-from app.services.index_creation import IndexCreation
-from app.services.index_duplicates import IndexDuplicates
-from app.services.index_images import Images
-from app.services.index_vectors import IndexVectors
+from app.services.index_jobs import IndexCreation, IndexDuplicates
+from app.services.index_vectors import Images, IndexVectors
 from app.services.indexes import Indexes
 from app.services.keys import KeyService
 from app.services.limits import Limits
 from app.services.map_creation import MapCreation
 from app.services.maps import Maps
-from app.services.measurements import Measurements
+from app.services.measurements import Adviser, Measurements
 from app.services.recommendations import Recommendations
-from app.services.status import Status
+from app.services.status import Status, StoreFigures
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota

@@ -22,8 +22,8 @@ from sklearn import datasets
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.maps import made
 from app.core.spec import MapSpec
-from app.services.hashing import similarity_of_vectors
 from app.services.limits import Limits
+from app.services.vectors import similarity_of_vectors
 from benchmarks.data import standardised
 
 Matrix = NDArray[np.float64]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticUndefined
 
-from app.api.problem_kinds import KINDS
+from app.api.problems import KINDS
+from app.api.routes.service import catalog
 from app.metrics.declared import ASKED, COUNTED, LABELS
-from app.services.catalog import catalog
 from app.settings import Settings
 from benchmarks.results import RESULTS, section_of
 from docs.pictures import draw

@@ -155,7 +155,7 @@ FAULTS = {
         "if len(row) > width:",
         f"service_tests/formats {API}",
     ),
-    "a packed body may end early": Fault("app/api/codings.py", "if not self._unpacker.eof:", "if False:", API),
+    "a packed body may end early": Fault("app/api/bodies.py", "if not self._unpacker.eof:", "if False:", API),
     "two keys in one request": Fault(
         "app/api/access.py",
         "if len(came) > 1:\n            raise unauthorized(",

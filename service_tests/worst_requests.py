@@ -13,7 +13,7 @@ import httpx
 import numpy as np
 from arro3.io import read_ipc_stream, write_parquet
 
-from app.api.codings import zstd
+from app.api.bodies import zstd
 from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, put, put_dataset
 from service_tests.costs import MB, Sent, sent
 from service_tests.formats.test_npz import npz

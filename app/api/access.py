@@ -1,21 +1,259 @@
-"""Who is let in: by the name that is asked for, by keys, and by how often these have asked."""
+"""Who is let in: by the name that is asked for, by keys and their roles, and by how often these have asked."""
 
+import asyncio
 import base64
 import binascii
-import logging
+import ipaddress
 import math
 import re
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
+from cachetools import LRUCache
 from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.hosts import Hosts
-from app.api.known_keys import KnownKeys
 from app.api.problems import HANDLERS, Refusal, limit
-from app.api.rates import Rates
-from app.api.roles import WITHOUT_KEY, unauthorized
+from app.api.schemas import EXPOSED
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, hidden, id_in
+from app.store.keys import Key, Keys, Role, id_in
+from app.store.rates import Taken
+
+# A name, an IPv4 address or an IPv6 address in brackets; perhaps a port.
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]/@]+)(?::\d*)?", re.IGNORECASE)
+
+
+class Hosts:
+    """Which hosts may be asked for: the names that the service answers to.
+
+    A page of another site can have its own name lead to the address of this service (DNS rebinding), and then reads
+    what the browser's user may read. It cannot change the name in the header `Host`.
+
+    Args:
+        allowed: names; `*.example.org` stands for all below it, `*` for any.
+        near: whether IP addresses, names without a dot and no name at all will do too: no page of the internet has one.
+    """
+
+    def __init__(self, allowed: tuple[str, ...], near: bool) -> None:
+        self._names = frozenset(name.lower().removesuffix(".") for name in allowed)
+        self._any = "*" in self._names
+        self._endings = tuple(name.removeprefix("*") for name in self._names if name.startswith("*."))
+        self._near = near
+
+    def allow(self, host: str) -> bool:
+        """Whether a value of the header `Host` is a name of this service."""
+        if self._any:
+            return True
+        found = _HOST.fullmatch(host)
+        if found is None:
+            return self._near and not host
+        name = found[1].lower().removesuffix(".")
+        return name in self._names or name.endswith(self._endings) or (self._near and _is_near(name))
+
+
+def _is_near(name: str) -> bool:
+    if "." not in name and ":" not in name:
+        return True
+    try:
+        ipaddress.ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True
+
+
+# How long a key that was revoked by another process may still let somebody in.
+_FRESH_SECONDS = 0.5
+# Between two looks at the store, however many unknown keys come.
+_PAUSE_SECONDS = 0.02
+
+
+class KnownKeys:
+    """Finds keys by their text, without a question to the store for each request.
+
+    The keys are looked at anew when they were looked at half a second ago, and for a key that is not among them, as it
+    may have been made just now. Who asks meanwhile shares the answer, so that guesses cost the store next to nothing.
+    """
+
+    def __init__(self, changed: Callable[[Keys], Awaitable[Keys]]) -> None:
+        self._changed = changed
+        self._keys = Keys({}, None)
+        self._as_of = -math.inf
+        self._coming: asyncio.Task[None] | None = None
+
+    async def find(self, text: bytes) -> Key | None:
+        """The key whose text this is; None if it is of none. StoreUnavailable where the store does not answer."""
+        key_id = id_in(text)
+        if key_id is None:
+            return None
+        came = time.monotonic()
+        found = await self.get(key_id)
+        if found is None:
+            await self._look(came)
+            found = self._keys.by_id.get(key_id)
+        return found if found is not None and found.opens_with(text) else None
+
+    async def get(self, key_id: str) -> Key | None:
+        """The key with an id; None if there is none, or was none half a second ago."""
+        await self._look(time.monotonic() - _FRESH_SECONDS)
+        return self._keys.by_id.get(key_id)
+
+    def forget(self) -> None:
+        """Look again at the next question, as this process has changed something."""
+        self._as_of = -math.inf
+
+    async def _look(self, not_before: float) -> None:
+        """Know the keys as they are at that moment or later."""
+        while self._as_of < not_before:
+            if self._coming is None:
+                self._coming = asyncio.create_task(self._ask())
+            await asyncio.shield(self._coming)  # who leaves takes it from nobody
+
+    async def _ask(self) -> None:
+        try:
+            await asyncio.sleep(max(0.0, self._as_of + _PAUSE_SECONDS - time.monotonic()))
+            began = time.monotonic()
+            self._keys = await self._changed(self._keys)
+            self._as_of = began
+        finally:
+            self._coming = None
+
+
+# Requests are taken from the store for so many seconds ahead.
+_AHEAD_SECONDS = 0.1
+# What was taken and not used is lost after so long.
+_KEPT_SECONDS = 1.0
+# Keys whose allowance is remembered. Of others it is asked for anew.
+_MOST_KEYS = 4096
+
+Take = Callable[[str, float, int, int], Awaitable[Taken]]
+
+
+class _Allowance:
+    """Requests of one key that one process has taken from the store and not let in yet."""
+
+    def __init__(self) -> None:
+        self.left = 0
+        self.ends = 0.0
+        """When what is left is lost."""
+        self.refused_until = 0.0
+        self.waiting = 0
+        self.taking = asyncio.Lock()
+
+
+class Rates:
+    """Lets requests of keys in, as many as their rates allow.
+
+    In any t seconds all processes together let burst + rate·t of a key in, and each of them at most a tenth of a
+    second's more, which it had taken ahead.
+    """
+
+    def __init__(self, take: Take) -> None:
+        self._take = take
+        self._of: LRUCache[str, _Allowance] = LRUCache(_MOST_KEYS)
+
+    async def wait(self, key: Key) -> float:
+        """Seconds until the key may ask again; 0 if this request may come. StoreUnavailable as the store says."""
+        if key.rate is None or key.burst is None:
+            return 0.0
+        one = self._of.get(key.id)
+        if one is None:
+            one = self._of[key.id] = _Allowance()
+        one.waiting += 1
+        try:
+            async with one.taking:
+                now = time.monotonic()
+                if now >= one.ends:
+                    one.left = 0
+                if not one.left:
+                    if now < one.refused_until:
+                        return one.refused_until - now
+                    wanted = max(int(key.rate * _AHEAD_SECONDS), one.waiting)
+                    one.left, wait = await self._take(key.id, key.rate, key.burst, wanted)
+                    one.ends = now + _KEPT_SECONDS
+                    if not one.left:
+                        one.refused_until = now + wait
+                        return wait
+                one.left -= 1
+                return 0.0
+        finally:
+            one.waiting -= 1
+
+
+ROLES: dict[str, Role | None] = {
+    # Nobody needs a key to ask how the service is.
+    **dict.fromkeys(("live", "ready", "inference_live", "inference_ready")),
+    **dict.fromkeys(("page", "page_file")),  # which show nothing until they are given a key
+    **dict.fromkeys(
+        (
+            *("list_maps", "get_map", "get_frequencies", "get_weights", "get_offsets", "get_signature", "get_signs"),
+            *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
+            *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
+            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise"),
+            *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
+            *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
+            *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document", "metrics"),
+        ),
+        Role.read,
+    ),
+    **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset", "cancel_job"), Role.write),
+    **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "delete_vector"), Role.write),
+    **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
+}
+"""The role that each operation needs, None for those that are open to everybody."""
+
+WITHOUT_KEY = Role.write
+"""The role of those who send no key where none is needed. Keys are made and revoked with a key, or by command."""
+
+
+def permit(operation: str, state: Mapping[str, Any]) -> None:
+    """Refuse an operation that the role of a request, in its state, does not include.
+
+    An operation that is not in the table is for administrators.
+    """
+    needed = ROLES.get(operation, Role.admin)
+    role: Role | None = state["role"]
+    if needed is None or (role is not None and role.includes(needed)):
+        return
+    key: Key | None = state["key"]
+    if key is None:
+        raise unauthorized(f"no key came; one with role {needed} is wanted")
+    raise Refusal("forbidden", f"key {key.name!r} has role {key.role}; {needed} is wanted")
+
+
+async def permitted(request: Request) -> None:
+    """Refuse a request whose role does not include what its route does. Nothing of its body has been read yet."""
+    route = request.scope["route"]
+    if isinstance(route, APIRoute):
+        permit(route.operation_id or route.name, request.scope["state"])
+
+
+def unauthorized(detail: str, error: str | None = None) -> Refusal:
+    """The refusal of a request without a key that would do; `error` is that of RFC 6750, where something came."""
+    challenge = 'Bearer realm="bochner"' + (f', error="{error}"' if error else "")
+    return Refusal("unauthorized", detail, headers={"WWW-Authenticate": challenge})
+
+
+_SCHEME = {
+    "type": "http",
+    "scheme": "bearer",
+    "description": "A key. The service needs one by default exactly where it does not listen on a loopback address. "
+    "Its role is `read`, `write` or `admin`; each includes those before it.",
+}
+
+
+def add_roles(document: dict[str, Any], required: bool) -> None:
+    """Say in the OpenAPI document which role each operation needs, and which need no key unless all do."""
+    document["components"]["securitySchemes"] = {"key": _SCHEME}
+    for path in document["paths"].values():
+        for operation in path.values():
+            role = ROLES[operation["operationId"]]
+            optional = role is not None and not required and WITHOUT_KEY.includes(role)
+            operation["security"] = [] if role is None else [{"key": [role]}] + [{}] * optional
+
 
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})
 """Addresses that are open to everybody, under any host: probes of a cluster ask for an IP address, and have no key."""
@@ -122,13 +360,6 @@ class Authorization:
         await self._app(scope, receive, send)
 
 
-def without_keys(record: logging.LogRecord) -> bool:
-    """Filter a log of requests: a client may write its key into an address by mistake."""
-    if isinstance(record.args, tuple):
-        record.args = tuple(hidden(one) if isinstance(one, str) else one for one in record.args)
-    return True
-
-
 def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for header, value in scope["headers"] if header == name]
 
@@ -158,3 +389,36 @@ def _text(credentials: bytes, method: str) -> bytes:
         except binascii.Error:
             return b""
     return b""
+
+
+_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+# Seconds that a browser may remember what a page may do.
+_REMEMBERED = 600
+
+
+class CrossOrigin(CORSMiddleware):
+    """Lets pages of these origins read answers. Requests of any other are answered as if there were no such thing.
+
+    A page sends a key as any client does, in `Authorization`: cookies have no meaning here.
+    """
+
+    def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
+        super().__init__(
+            app,
+            allow_origins=origins,
+            allow_methods=_METHODS,
+            allow_headers=["*"],
+            expose_headers=EXPOSED,
+            max_age=_REMEMBERED,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer what a browser asks first, or let the request through and tell whose pages may read the answer."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            wanted = headers.get("access-control-request-method", "GET")
+            # Refusals are problem documents, which the application writes.
+            if not self.is_allowed_origin(headers.get("origin", "")) or wanted not in _METHODS:
+                await self.app(scope, receive, send)
+                return
+        await super().__call__(scope, receive, send)

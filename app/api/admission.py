@@ -1,20 +1,206 @@
-"""How many requests are let in, and how much is computed at the same time."""
+"""How many requests are let in, how much is computed at a time and together, and the memory of bodies and answers."""
 
 import asyncio
+import logging
 import math
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import TypeVar
+from itertools import accumulate
+from math import inf
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
+import numpy as np
+from starlette.types import Message
 
 from app.api.problems import Refusal, limit
-from app.api.readers import Readers
-from app.api.senders import Senders
+from app.core.arrays import Array, Floats
+from app.core.maps import FeatureMap
 from app.settings import Settings
+
+State = MutableMapping[str, Any]
+"""The state in the scope of a request, which is kept as long as the request lasts."""
+
+_TAKEN = "body_bytes"
+# Seconds after which a client may not be slower than the least rate.
+_SLOW_SECONDS = 10.0
+# The same where others would be refused for want of its place.
+_SLOW_IN_THE_WAY_SECONDS = 1.0
+
+
+class Senders:
+    """The clients whose bodies have not come yet, in the order in which they began, and the memory of all bodies.
+
+    Args:
+        max_bodies_bytes: bytes of bodies that may be in memory. Each counts until its request is over.
+    """
+
+    def __init__(self, max_bodies_bytes: int) -> None:
+        self.there: dict[Sender, None] = {}
+        self._most = self._free = max_bodies_bytes
+
+    @property
+    def taken(self) -> int:
+        """Bytes of bodies that are in memory."""
+        return self._most - self._free
+
+    def take(self, state: State, size: int) -> None:
+        """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
+        if size > self._free and not self.make_room():
+            detail = f"the bodies of all requests take {self._most - self._free} bytes"
+            raise Refusal("overloaded", detail, **limit("max_bodies_bytes", self._most))
+        self._free -= size
+        state[_TAKEN] = state.get(_TAKEN, 0) + size
+
+    def give_back(self, state: State) -> None:
+        """Give back what a request has taken. Nothing happens if it has taken nothing."""
+        self._free += state.pop(_TAKEN, 0)
+
+    def make_room(self) -> bool:
+        """Give up the oldest of those that are slower than the least rate just now; False if none is."""
+        for sender in self.there:
+            if sender.is_in_the_way():
+                sender.give_up()
+                return True
+        return False
+
+
+class Sender:
+    """A client that sends a body, within a with block. `came` is how many bytes of it have come."""
+
+    def __init__(self, senders: Senders, settings: Settings) -> None:
+        self.came = 0
+        self._senders, self._settings = senders, settings
+        self._began = time.monotonic()
+        # The last moment at which it was as fast as it must be, and what had come then.
+        self._fast_at, self._fast_came = self._began, 0
+        self._in_the_way = False
+        self._waiting: asyncio.Timeout | None = None
+
+    def __enter__(self) -> "Sender":
+        self._senders.there[self] = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._senders.there.pop(self, None)
+
+    async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
+        """The next message of the client, a part of its body; Refusal if that takes too long."""
+        settings, passed = self._settings, self._passed()
+        rate = settings.min_body_rate
+        # From its beginning on, after which what has come is too little.
+        in_time = max(_SLOW_SECONDS, self.came / rate) if rate else inf
+        seconds, name = min(
+            (settings.client_timeout, "client_timeout"),
+            (settings.body_timeout - passed, "body_timeout"),
+            (in_time - passed, "min_body_rate"),
+        )
+        try:
+            async with asyncio.timeout(seconds) as self._waiting:
+                return await receive()
+        except TimeoutError:
+            raise self._refusal("min_body_rate" if self._in_the_way else name) from None
+
+    def has_sent(self, size: int) -> None:
+        """Note what has come."""
+        self.came += size
+        now, rate = time.monotonic(), self._settings.min_body_rate
+        if self.came - self._fast_came >= rate * (now - self._fast_at):
+            self._fast_at, self._fast_came = now, self.came
+
+    def is_in_the_way(self) -> bool:
+        """Whether it is slow enough to make room for others: not on the whole, but since it was fast."""
+        rate = self._settings.min_body_rate
+        patience = max(_SLOW_IN_THE_WAY_SECONDS, (self.came - self._fast_came) / rate) if rate else inf
+        return time.monotonic() - self._fast_at > patience
+
+    def give_up(self) -> None:
+        """Wait for it no longer, as others need its place."""
+        del self._senders.there[self]
+        if self._waiting is not None and not self._waiting.expired():
+            self._in_the_way = True
+            self._waiting.reschedule(asyncio.get_running_loop().time())
+
+    def _passed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _refusal(self, name: str) -> Refusal:
+        value = getattr(self._settings, name)
+        wanted = {
+            "client_timeout": f"then none for {value:g}",
+            "body_timeout": f"and not all in {value:g}",
+            "min_body_rate": f"fewer than {value:g} a second" + (", and others wait" if self._in_the_way else ""),
+        }
+        detail = f"{self.came} bytes came in {self._passed():.1f} seconds, {wanted[name]}"
+        return Refusal("request-timeout", detail, **limit(name, value))
+
+
+logger = logging.getLogger(__name__)
+
+HELD = "answer_bytes"
+"""In the state of a request: the memory that its answer takes while it is sent, where that is not its length."""
+# Seconds that a client may take to read a piece where others would be refused for want of its memory.
+_SLOW_READER_SECONDS = 1.0
+
+
+class NoRoom(Exception):
+    """Answers that are being sent take all memory there is for them."""
+
+
+class Reader:
+    """A client that reads an answer, which takes so much memory; `abort` breaks its connection off."""
+
+    def __init__(self, nbytes: int, abort: Callable[[], None] | None) -> None:
+        self.nbytes, self.abort = nbytes, abort
+        self.waited_for_since = inf
+        """The moment from which on the next piece waits for it to read the one before; infinity while none does."""
+
+    @property
+    def is_in_the_way(self) -> bool:
+        """Whether it reads so slowly that it is to make room for others."""
+        return self.abort is not None and time.monotonic() - self.waited_for_since > _SLOW_READER_SECONDS
+
+
+class Readers:
+    """The clients that read long answers, and the memory of these answers.
+
+    Args:
+        max_answers_bytes: bytes of answers that may be in memory. A single one may always be.
+    """
+
+    def __init__(self, max_answers_bytes: int) -> None:
+        self._there: dict[Reader, None] = {}
+        self.most = self._free = max_answers_bytes
+
+    @property
+    def taken(self) -> int:
+        """Bytes of answers that are in memory."""
+        return self.most - self._free
+
+    def enter(self, reader: Reader) -> None:
+        """Count an answer; NoRoom if there is no memory for it, and nobody makes room."""
+        while reader.nbytes > self._free and self._there:
+            slow = [one for one in self._there if one.is_in_the_way]
+            if not slow:
+                raise NoRoom(f"the answers that are being sent take {self.most - self._free} bytes")
+            slowest = min(slow, key=lambda one: one.waited_for_since)
+            logger.warning("a client that reads %d bytes slowly makes room for others", slowest.nbytes)
+            self.leave(slowest)
+            if slowest.abort is not None:
+                slowest.abort()
+        self._there[reader] = None
+        self._free -= reader.nbytes
+
+    def leave(self, reader: Reader) -> None:
+        """Give its memory back. Nothing happens if it has been given up."""
+        if reader in self._there:
+            del self._there[reader]
+            self._free += reader.nbytes
+
 
 Result = TypeVar("Result")
 
@@ -82,26 +268,17 @@ class Admission:
         """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
         self.places = {"requests": self.inside, "builds": self.builds, "listeners": self.listening}
         """All of them by what they are for."""
-        self._computing = anyio.CapacityLimiter(threads)
-        # Threads of their own, so that what takes milliseconds does not wait for what takes longer.
-        self._brief = anyio.CapacityLimiter(threads)
-        # Threads of their own, so that calls to a store that hangs do not hold up the sending of answers.
-        self._asking = anyio.CapacityLimiter(_STORE_THREADS)
+        # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
+        # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
+        self._limiters = {waits_for: anyio.CapacityLimiter(threads) for waits_for in ("compute", "brief", "submit")}
+        self._limiters["store"] = anyio.CapacityLimiter(_STORE_THREADS)
+        self._long_work = anyio.CapacityLimiter(math.inf)
         self.building = asyncio.Semaphore(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
         self.measurements = asyncio.Semaphore(threads)
         """Places for diagnostics and recommendations in `run_by`."""
         self.patient = asyncio.Semaphore(threads)
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
-        # Threads of their own, so that jobs are submitted while others compute.
-        self._submitting = anyio.CapacityLimiter(threads)
-        self._long_work = anyio.CapacityLimiter(math.inf)
-        self._limiters = {
-            "compute": self._computing,
-            "brief": self._brief,
-            "store": self._asking,
-            "submit": self._submitting,
-        }
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -148,3 +325,112 @@ class Admission:
             return work()
 
         return await anyio.to_thread.run_sync(begun, limiter=self._limiters[waits_for])
+
+
+Answer = TypeVar("Answer")
+
+AT_ONCE = 1 << 19
+"""Multiplications that may be done on the event loop: 0.3 ms or less."""
+BRIEF = 1 << 26
+"""Multiplications that take some milliseconds."""
+
+
+class Asked(Generic[Answer]):
+    """A question. Those who ask it in the same turn of the event loop, and so before it is put, share the answer."""
+
+    def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
+        self._ask = ask
+        self._coming: dict[str, asyncio.Task[Answer]] = {}
+
+    async def __call__(self, about: str) -> Answer:
+        """The answer to a question that is put after this call, never one that was on its way before."""
+        coming = self._coming.get(about)
+        if coming is None:
+            coming = self._coming[about] = asyncio.create_task(self._ask_soon(about))
+            coming.add_done_callback(_hear)
+        return await asyncio.shield(coming)  # who leaves takes it from nobody
+
+    async def _ask_soon(self, about: str) -> Answer:
+        await asyncio.sleep(0)
+        del self._coming[about]
+        return await self._ask(about)
+
+
+def _hear(done: "asyncio.Future[Any]") -> None:
+    """Keep a failure out of the log that nobody waits for any more."""
+    if not done.cancelled():
+        done.exception()
+
+
+class _Request(NamedTuple):
+    rows: Floats
+    steps: int
+    features: asyncio.Future[Array]
+
+
+class Together:
+    """Computes features of small requests, those that wait for the same map together.
+
+    A request waits for one computation at most that has begun before. It gets the bits, or the refusal, that it would
+    get alone. `batched` is told how many requests and rows were computed together.
+    """
+
+    def __init__(self, admission: Admission, batched: Callable[[int, int], None] = lambda *_: None) -> None:
+        self._admission, self._batched = admission, batched
+        self._waiting: dict[FeatureMap, list[_Request]] = {}
+        """Of each map at work, those who wait for their turn."""
+        self._work: set[asyncio.Task[None]] = set()
+
+    async def features(self, feature_map: FeatureMap, rows: Floats, steps: int) -> Array:
+        """The features of rows behind the gate, which take so many multiplications, no more than `BRIEF`."""
+        request = _Request(rows, steps, asyncio.get_running_loop().create_future())
+        if feature_map in self._waiting:
+            self._waiting[feature_map].append(request)
+        else:
+            self._waiting[feature_map] = [request]
+            work = asyncio.create_task(self._serve(feature_map))
+            self._work.add(work)
+            work.add_done_callback(self._work.discard)
+        return await request.features
+
+    async def _serve(self, feature_map: FeatureMap) -> None:
+        """Compute until nobody waits for this map."""
+        waiting = self._waiting[feature_map]
+        try:
+            await asyncio.sleep(0)  # others begin in this turn
+            while waiting:
+                steps = list(accumulate(one.steps for one in waiting))
+                n = max(1, bisect_right(steps, BRIEF))
+                self._batched(n, sum(len(one.rows) for one in waiting[:n]))
+                compute = partial(_computed, feature_map, waiting[:n])
+                admission, at_once = self._admission, steps[n - 1] <= AT_ONCE
+                found = admission.at_once(compute) if at_once else await admission.compute(compute, brief=True)
+                for one, features in zip(waiting[:n], found, strict=True):
+                    if one.features.done():  # its client has gone
+                        continue
+                    if isinstance(features, Exception):
+                        one.features.set_exception(features)
+                    else:
+                        one.features.set_result(features)
+                del waiting[:n]
+        finally:
+            del self._waiting[feature_map]
+            for one in waiting:  # none, unless this was ended from outside
+                one.features.cancel()
+
+
+def _computed(feature_map: FeatureMap, batch: list[_Request]) -> list[Array | Exception]:
+    """The features of each request, or why there are none."""
+    if len(batch) > 1:
+        ends = np.cumsum([len(one.rows) for one in batch])
+        with suppress(Exception):  # that of one request; below, each gets its own
+            features = feature_map.transform(np.concatenate([one.rows for one in batch]))
+            return [*np.split(features, ends[:-1])]
+    return [_alone(feature_map, one.rows) for one in batch]
+
+
+def _alone(feature_map: FeatureMap, rows: Floats) -> Array | Exception:
+    try:
+        return feature_map.transform(rows)
+    except Exception as error:  # raised again in the request that it belongs to
+        return error

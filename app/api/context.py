@@ -11,10 +11,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from app.api.access import Access
-from app.api.admission import Admission, Places
-from app.api.interest import Interest
-from app.api.shutdown import Shutdown
-from app.api.together import Together
+from app.api.admission import Admission, Places, Together
+from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
 from app.metrics.heartbeat import Heartbeat
 from app.metrics.meters import Meters
@@ -64,18 +62,10 @@ Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most; `next
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
 # A year. What shall live longer is kept without `ttl`.
 _LONGEST_TTL = 366 * 24 * 3600
-MapTtl = Annotated[
-    int | None,
-    Query(
-        ge=1,
-        le=_LONGEST_TTL,
-        description="Seconds after its last use after which it is deleted by itself; without it, it stays.",
-    ),
-]
-DatasetTtl = Annotated[
-    int | None,
-    Query(ge=1, le=_LONGEST_TTL, description="Seconds after which it is deleted by itself; without it, it stays."),
-]
+_USED = "Seconds after its last use after which it is deleted by itself; without it, it stays."
+_KEPT = "Seconds after which it is deleted by itself; without it, it stays."
+MapTtl = Annotated[int | None, Query(ge=1, le=_LONGEST_TTL, description=_USED)]
+DatasetTtl = Annotated[int | None, Query(ge=1, le=_LONGEST_TTL, description=_KEPT)]
 Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
 
 

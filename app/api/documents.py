@@ -1,41 +1,26 @@
-"""The OpenAPI document: what the framework knows of routes, and what they read themselves."""
+"""The OpenAPI document: what the framework knows of routes, what they read themselves, names of schemas, examples."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from app.api.answer_headers import add_common_headers, headers
-from app.api.named_examples import add_named_examples
-from app.api.problems import MEDIA_TYPE, Problem
-from app.api.roles import add_roles
-from app.api.schema_names import name_schemas
-from app.api.schemas import DEFINITIONS, REFERENCES, STRING, body, schema_of
+from app.api.access import add_roles
+from app.api.problems import Problem
+from app.api.schemas import (
+    DEFINITIONS,
+    REFERENCES,
+    add_common_headers,
+    body,
+    preferring_body,
+    schema_of,
+)
 from app.core.spec import MapSpec
 from app.formats.json import Json
+from app.services.asked import InputOfRows, ScaleOfRows
 from app.services.keys import AskedKey
-from app.services.left_open import InputOfRows, ScaleOfRows
-
-_PREFER: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": "Prefer",
-            "in": "header",
-            "required": False,
-            "description": "`wait=N`: wait up to N seconds for the answer, but not longer than the limit "
-            "`max_wait_seconds`. `respond-async`: have a job do it, at once or after `wait` (RFC 7240). Without "
-            "either, a job goes on with what takes longer than the limit `max_request_seconds`.",
-            "schema": STRING,
-            "example": "wait=10",
-        }
-    ]
-}
-
-
-def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON body of this schema, with the header `Prefer`."""
-    return body({Json.media_type: {"schema": schema}}) | _PREFER
-
 
 MAP_BODY = preferring_body({"$ref": REFERENCES.format(model="AskedSpec")})
 KEY_BODY = body({Json.media_type: {"schema": schema_of(AskedKey)}})
@@ -61,16 +46,6 @@ def _asked_spec() -> dict[str, Any]:
     return spec | {"title": "AskedSpec", "description": said, "properties": spec["properties"] | asked_members()}
 
 
-PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
-    "default": {
-        "description": "A problem document.",
-        "content": {MEDIA_TYPE: {"schema": {"$ref": REFERENCES.format(model="Problem")}}},
-        **headers("Retry-After", "WWW-Authenticate", "Allow"),
-    }
-}
-"""What every call may be answered."""
-
-
 def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
     """The OpenAPI document, with what the framework cannot know: what routes read themselves, roles, examples."""
     if app.openapi_schema is None:
@@ -83,3 +58,184 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
         add_named_examples(schema["paths"])
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+Schema = dict[str, Any]
+_CHOICES = ("anyOf", "oneOf", "allOf")
+
+
+def name_schemas(document: dict[str, Any]) -> None:
+    """Give every schema that becomes a type a name among the components, for generators of clients.
+
+    A generator names a type after its schema, or else after the place where it found it, and its number there
+    (`diagnose_x_type_1_item`). So what becomes a type of its own stands among the components under one name: bodies and
+    answers, objects, and enumerations within a choice. What some generators cannot read is said in another way, too.
+
+    An object is called what its `title` says, or after the place where it stands; one name has one schema.
+
+    Raises:
+        ValueError: two schemas would have one name; give one a `title` of its own.
+    """
+    components = document["components"]["schemas"]
+    naming = _Naming(components)
+    for name, schema in [*components.items()]:
+        components[name] = naming.inside(schema, name)
+    for path in document["paths"].values():
+        for operation in path.values():
+            called = _camel(operation["operationId"])
+            for parameter in operation.get("parameters", ()):
+                parameter["schema"] = naming.inside(parameter["schema"], called + _camel(parameter["name"]))
+            asked = [("Body", operation["requestBody"])] if "requestBody" in operation else []
+            for suffix, sent in [*asked, *(("Answer", answer) for answer in operation["responses"].values())]:
+                for content in sent.get("content", {}).values():
+                    if "schema" in content:
+                        content["schema"] = naming.whole(content["schema"], called + suffix)
+    document["components"]["schemas"] = dict(sorted(components.items()))
+
+
+class _Naming:
+    """Moves schemas among the components."""
+
+    def __init__(self, components: dict[str, Schema]) -> None:
+        self._components = components
+
+    def whole(self, schema: Schema, name: str) -> Schema:
+        """A whole body or answer: objects, lists and choices get a name."""
+        if schema.get("type") in ("object", "array") or any(key in schema for key in _CHOICES):
+            return self._moved(schema, _called(schema, name))
+        return schema
+
+    def inside(self, schema: Schema, name: str) -> Schema:
+        """A schema whose parts have names, which stays where it is."""
+        schema = _readable(schema)
+        if "properties" in schema:
+            # An object in the place of a member gets a name, an enumeration has that of the member.
+            members = {
+                key: (self._part if "properties" in one else self.inside)(one, name + _camel(key))
+                for key, one in schema["properties"].items()
+            }
+            schema = {**schema, "properties": members}
+        for key in ("items", "additionalProperties"):
+            if isinstance(schema.get(key), dict):
+                schema = {**schema, key: self._part(schema[key], name + ("Item" if key == "items" else "Value"))}
+        for key in _CHOICES:
+            if key in schema:
+                schema = {**schema, key: [self._part(one, name) for one in schema[key]]}
+        return schema
+
+    def _part(self, schema: Schema, name: str) -> Schema:
+        """One of several, or of many: an object or an enumeration gets a name."""
+        if "properties" in schema:
+            return self._moved(schema, _called(schema, name))
+        if "enum" in schema or schema.get("additionalProperties"):
+            return self._moved(schema, name)
+        return self.inside(schema, name)
+
+    def _moved(self, schema: Schema, name: str) -> Schema:
+        schema = self.inside(schema, name)
+        if self._components.setdefault(name, schema) != schema:
+            raise ValueError(f"two different schemas are called {name}; give one a title of its own")
+        return {"$ref": REFERENCES.format(model=name)}
+
+
+def _readable(schema: Schema) -> Schema:
+    """The same in words that generators know: no tuples, no objects as defaults."""
+    if "prefixItems" in schema:
+        first, *others = schema["prefixItems"]
+        if any(other != first for other in others):
+            raise ValueError(f"a list has parts of different kinds, which many generators cannot read: {schema}")
+        schema = {**{key: value for key, value in schema.items() if key != "prefixItems"}, "items": first}
+    if isinstance(schema.get("default"), dict):
+        said = " ".join(f"{key} {value}" for key, value in schema["default"].items())
+        told = f"{schema.get('description', '')} Without it: {said}.".strip()
+        schema = {**{key: value for key, value in schema.items() if key != "default"}, "description": told}
+    return schema
+
+
+def _called(schema: Schema, name: str) -> str:
+    """The title of a schema, or else the name; titles of several words are a framework's, of the place."""
+    title = schema.get("title", "")
+    return title if title.isidentifier() else name
+
+
+def _camel(name: str) -> str:
+    """`max-wait_seconds` as `MaxWaitSeconds`."""
+    return "".join(word[:1].upper() + word[1:] for word in name.replace("-", "_").split("_"))
+
+
+# Beside this file in an installed wheel, at the top of the source otherwise.
+_INSTALLED, _SOURCE = Path(__file__).parent, Path(__file__).parents[2] / "openapi"
+_JSON = "application/json"
+_DIGEST = '"sha256:e04032f0dc828464a5e911477c29b7255c0a9174e2e356299232ba376d06cc72"'
+PARAMETERS: dict[str, Any] = {
+    "name": "letters",
+    "kind": "gram",
+    "slug": "map-not-found",
+    "id": "01a1fee42adea1278eab8453",
+    "delete_vector.id": "7",
+    "delete_vector.kind": "integer",
+    "revoke_key.id": "5f2c9a0b7d1e4c38",
+    "ttl": 3600,
+    "prefix": "let",
+    "cursor": "letters",
+    "list_jobs.cursor": "01a1fee42adea1278eab8453",
+    "state": "running",
+    "encoding": "b_bit",
+    "bits": 8,
+    "bits_of": "pair",
+    "rows_per_band": 16,
+    "of": "vectors",
+    "gamma": 2.0,
+    "If-Match": _DIGEST,
+    "If-None-Match": _DIGEST,
+    "If-Range": _DIGEST,
+    "Range": "bytes=0-1048575",
+    "X-Request-ID": "nightly-run-17",
+    "format": "onnx",
+    "exact": True,
+    "dry_run": True,
+}
+"""Examples of parameters without a default, by name, or by operation and name where that is not enough."""
+
+
+def add_named_examples(paths: dict[str, Any]) -> None:
+    """Put each example beside the schema that it is of, in the member `paths` of the document.
+
+    Bodies lie in `openapi/examples`. A file's name says all: `operation.title.query.json`. The title is the example's
+    name, the query what its request takes besides; it may be left out. Answers lie in `openapi/answers`, as
+    `operation.status.title.json`, or `.txt` where they are no JSON; `python -m docs.answers` records them.
+
+    Raises:
+        KeyError: a file is named after no operation, or after one without such a body or answer.
+    """
+    operations = {one["operationId"]: one for path in paths.values() for one in path.values()}
+    for file in _files("examples"):
+        operation, title, *query = file.name.removesuffix(".json").split(".")
+        told = title.replace("_", " ") + (f", with ?{'.'.join(query)}" if query else "")
+        _add(operations[operation]["requestBody"]["content"][_JSON], title, told, json.loads(file.read_text()))
+    for file in _files("answers"):
+        operation, status, title, suffix = file.name.split(".")
+        content = operations[operation]["responses"][status]["content"]
+        answer = content[_JSON] if suffix == "json" else next(iter(content.values()))
+        text = file.read_text()
+        _add(answer, title, title.replace("_", " "), json.loads(text) if suffix == "json" else text)
+    for name, operation in operations.items():
+        for parameter in operation.get("parameters", ()):
+            _add_to_parameter(parameter, name)
+
+
+def _files(folder: str) -> list[Path]:
+    return sorted(next(top / folder for top in (_INSTALLED, _SOURCE) if (top / folder).is_dir()).iterdir())
+
+
+def _add(described: dict[str, Any], title: str, summary: str, value: Any) -> None:
+    described.setdefault("examples", {})[title] = {"summary": summary, "value": value}
+
+
+def _add_to_parameter(parameter: dict[str, Any], operation: str) -> None:
+    """Its default is the example of a parameter; of the others `PARAMETERS` has one."""
+    known = parameter["schema"].get("default") or PARAMETERS.get(
+        f"{operation}.{parameter['name']}", PARAMETERS.get(parameter["name"])
+    )
+    if known is not None and "example" not in parameter:
+        parameter["example"] = known

@@ -3,46 +3,32 @@
 import hashlib
 import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 
-from app.api.answer_headers import headers
 from app.api.problems import Refusal
+from app.api.schemas import headers, taking
 
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
-def taking(*described: Mapping[str, Any]) -> dict[str, Any]:
-    """What the document says of a request that takes the parameters of all of these."""
-    return {"parameters": [parameter for one in described for parameter in one.get("parameters", ())]}
-
-
-def _parameter(name: str, described: str) -> dict[str, Any]:
-    schema = {"type": "string"}
-    return {"name": name, "in": "header", "required": False, "description": described, "schema": schema}
-
-
-_KNOWN = _parameter("If-None-Match", "ETags of earlier answers; 304 if one is that of what would be sent.")
-ASKED_AGAIN: dict[str, Any] = {"parameters": [_KNOWN]}
+_IF_MATCH = {"If-Match": "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."}
+IF_NONE_MATCH = {"If-None-Match": "ETags of earlier answers; 304 if one is that of what would be sent."}
+ASKED_AGAIN = taking(IF_NONE_MATCH)
 """What the document says of a request whose answers may be kept, and are asked about again before they are used."""
-CONDITIONAL: dict[str, Any] = {
-    "parameters": [
-        _parameter("If-Match", "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."),
-    ]
-}
-"""Likewise of one that `Preconditions` are read from, and that deletes."""
-CONDITIONAL_PUT: dict[str, Any] = {
-    "parameters": [
-        *CONDITIONAL["parameters"],
-        _parameter("If-None-Match", "`*`: 412 if something is there. ETags: 412 if what is there has one of them."),
-    ]
-}
-"""Likewise of one that puts."""
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` names what would be sent.", **headers("ETag", "Vary")}
 }
+"""And of the answer that it may have then."""
+CONDITIONAL = taking(_IF_MATCH)
+"""Likewise of a request that `Preconditions` are read from, and that deletes."""
+
+
+def conditional_put(body: dict[str, Any]) -> dict[str, Any]:
+    """Likewise of one that puts this body."""
+    told = "`*`: 412 if something is there. ETags: 412 if what is there has one of them."
+    return body | {"parameters": body["parameters"] + taking(_IF_MATCH | {"If-None-Match": told})["parameters"]}
 
 
 class NotModified(Exception):
@@ -96,14 +82,9 @@ def not_modified(_: Request, same: NotModified) -> Response:
 
 def constant(request: Request, content: bytes, media_type: str) -> Response:
     """An answer that is the same until another version of the service runs, unless the client has it."""
-    tag = _tag_of(content)
+    tag = etag(f"sha256:{hashlib.sha256(content).hexdigest()}")
     check_known(request, tag)
     return Response(content, headers={"ETag": tag, "Accept-Ranges": "bytes"}, media_type=media_type)
-
-
-@lru_cache(8)
-def _tag_of(content: bytes) -> str:
-    return etag(f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 def _tags(request: Request, header: str) -> tuple[str, ...] | None:

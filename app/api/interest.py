@@ -1,9 +1,14 @@
-"""Clients that wait for long work: it ends between two steps once none is left who wants it."""
+"""Who waits for long work: it ends between two steps once none is left who wants it, or the process is about to end."""
 
 import asyncio
+import signal
+import threading
 import time
-from collections.abc import AsyncIterator, Hashable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
+from types import FrameType
+from typing import Any
 
 import anyio
 from fastapi import Request
@@ -107,3 +112,30 @@ class Interest:
                 del self._works[work]
         if scope.cancelled_caught:
             raise ClientDisconnect
+
+
+class Shutdown:
+    """Whether the process has been told to end.
+
+    The server waits until all answers are sent before it tells the application. The events of a running job are an
+    answer that ends only with the job. So this class listens to the signals itself.
+    """
+
+    def __init__(self) -> None:
+        self.begun = False
+
+    def notice(self) -> None:
+        """Listen to signals from now on, in the main thread, beside the handlers that the server has set before.
+
+        The server removes these handlers together with its own.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in (signal.SIGINT, signal.SIGTERM):
+            served = signal.getsignal(number)
+            if callable(served):
+                signal.signal(number, partial(self._begin, served))
+
+    def _begin(self, served: Callable[[int, FrameType | None], Any], number: int, frame: FrameType | None) -> None:
+        self.begun = True
+        served(number, frame)

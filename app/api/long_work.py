@@ -1,22 +1,74 @@
 """Work that may take long: it begins in its request, and a job goes on with it when the time for it is over."""
 
 import asyncio
+import re
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import Request, Response
 from starlette.requests import ClientDisconnect
 
+from app.api import bodies
+from app.api.access import owner_of
 from app.api.context import Context
-from app.api.negotiation import JSON
-from app.api.preferences import Preferences, preferences
+from app.api.interest import Shutdown
+from app.api.negotiation import JSON, WARNING, favourite, posted_format, warning_headers
 from app.api.problems import Refusal
-from app.api.shutdown import Shutdown
-from app.core.progress import TimedProgress
+from app.api.schemas import BINARY, headers
+from app.core.progress import Progress, TimedProgress
+from app.formats import Body, Format, option_bodies
 from app.jobs.errors import JobNotFound
 from app.jobs.record import JobRecord, JobState, link
+from app.pictures import PNG, SVG
+from app.services.measurements import Measurement
+
+_QUOTED = r'"(?:[^"\\]|\\.)*+"'
+# What stands between the commas of a list. A quote that is not closed goes to the end.
+_PIECE = re.compile(rf'(?:[^,"]|{_QUOTED}|".*+)++', re.DOTALL)
+# A name and its value; parameters may follow. Quantifiers are possessive, so that no header takes long to read.
+_NAME, _VALUE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]++)", rf'({_QUOTED}|[^\s;"]*+)'
+_PREFERENCE = re.compile(rf"\s*+{_NAME}\s*+(?:=\s*+{_VALUE}\s*+)?+(?:;.*)?", re.DOTALL)
+# A longer header is ignored, as malformed ones are.
+_MOST_CHARACTERS = 8192
+_SECONDS = re.compile(r'("?)([0-9]+)\1')
+
+
+class Preferences(NamedTuple):
+    """What a client prefers."""
+
+    respond_async: bool = False
+    """Whether the client prefers to hear of a job, at once or after `wait` seconds."""
+    wait: int | None = None
+    """Seconds that the client prefers to wait, no more than are allowed; None if it does not say."""
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the client wants a job without any waiting."""
+        return self.wait == 0 or (self.respond_async and self.wait is None)
+
+    def applied(self, status: int) -> dict[str, str]:
+        """The headers of an answer of this status that say which preferences were applied."""
+        names = ["respond-async"] if self.respond_async and status == 202 else []
+        names += [] if self.wait is None else [f"wait={self.wait}"]
+        return {"Vary": "Prefer"} | ({"Preference-Applied": ", ".join(names)} if names else {})
+
+
+def preferences(request: Request, max_wait_seconds: float) -> Preferences:
+    """The preferences of a request, with the wait that is granted. The standard wants malformed ones to be ignored."""
+    found: dict[str, str] = {}
+    header = ",".join(request.headers.getlist("prefer"))
+    for piece in _PIECE.findall(header) if len(header) <= _MOST_CHARACTERS else ():
+        preference = _PREFERENCE.fullmatch(piece)
+        if preference is not None:
+            # Where a preference comes twice, the first counts.
+            found.setdefault(preference[1].lower(), preference[2] or "")
+    seconds = _SECONDS.fullmatch(found.get("wait", ""))
+    # As a float, as Python refuses to read whole numbers of many digits.
+    wait = None if seconds is None else int(min(max_wait_seconds, float(seconds[2])))
+    return Preferences(found.get("respond-async") in ("", '""'), wait)
+
 
 Outcome = TypeVar("Outcome")
 
@@ -95,29 +147,6 @@ async def run_or_submit(
     return outcome
 
 
-async def tried(
-    context: Context, clock: Clock, work: Callable[[TimedProgress | None], Outcome], client: Request
-) -> Outcome:
-    """Do as much of some work, the building of a map, as there is time for, of which no job is ever made.
-
-    The work is given a progress, which may end it; or None, where there is neither time nor place for it.
-
-    Raises:
-        ClientDisconnect: the client has gone, and the work has ended with it.
-    """
-    progress = TimedProgress(clock.ends_at, lambda: clock.shutdown.begun)
-    async with context.interest.of(client, object(), [progress]) as turn:
-
-        def begin() -> Outcome:
-            turn.begun = True
-            return work(progress)
-
-        outcome = None
-        if not clock.preferences.at_once:
-            outcome = await context.admission.run_by(clock.place_by, context.admission.building, begin)
-        return await context.admission.submit(lambda: work(None)) if outcome is None else outcome
-
-
 async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
     """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
 
@@ -158,7 +187,82 @@ def monitor(job_link: str) -> dict[str, str]:
     return {"Link": f'<{job_link}>; rel="monitor"'}
 
 
-def taken(job: JobRecord) -> Response:
+def taken(clock: Clock, job: JobRecord) -> Response:
     """The answer of a request whose work a job has taken over."""
     at = link(job.id)
-    return Response(job.model_dump_json(), 202, {"Location": at, **monitor(at)}, JSON)
+    headers = {"Location": at, **monitor(at), **clock.preferences.applied(202)}
+    return Response(job.model_dump_json(), 202, headers, JSON)
+
+
+FORMS = [JSON, SVG, PNG]
+"""The media types of what is drawn."""
+
+
+def answers(
+    schema: dict[str, Any], description: str, media_types: list[str] = FORMS
+) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route whose answer has a schema, for the document."""
+    schemas = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: {"schema": BINARY}}
+    content = {media_type: schemas[media_type] for media_type in media_types}
+    return {
+        200: {"description": description, "content": content, **headers("Vary", "Preference-Applied", WARNING)},
+        202: {
+            "model": JobRecord,
+            "description": "It takes long: a job will have the same answer at its `result`. "
+            "Or the client waited for a job that failed: then the record says so, and why.",
+            **headers("Link", "Vary", "Preference-Applied", WARNING, location="Link of the job."),
+        },
+    }
+
+
+async def answer(
+    request: Request, context: Context, media_types: list[str], prepare: Callable[[Body], Measurement]
+) -> Response:
+    """The answer of a measurement that `prepare` makes of the body of a request, in one of the media types."""
+    form, media_type = posted_format(request, (JSON,)), favourite(request, media_types)
+    clock, warnings, found = await _measured(form, request, context, media_type, prepare)
+    if isinstance(found, JobRecord):
+        response = await job_answer(request, context, clock, found, media_type)
+    else:
+        response = Response(found, headers=clock.preferences.applied(200), media_type=media_type)
+    response.headers.update(warning_headers(warnings))
+    if len(media_types) > 1:
+        response.headers["Vary"] = "Accept, Prefer"
+    return response
+
+
+async def job_answer(
+    request: Request, context: Context, clock: Clock, job: JobRecord, media_type: str = JSON
+) -> Response:
+    """The answer of a job, where it ends while the client waits, as it prefers; else the record of the job."""
+
+    def read(job: JobRecord) -> bytes:
+        kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
+        return b"".join(context.jobs.parts(kept))
+
+    found = await awaited(context, clock, job, request, read)
+    if isinstance(found, JobRecord):
+        return taken(clock, found)
+    return Response(found, headers=clock.preferences.applied(200), media_type=media_type)
+
+
+async def _measured(
+    form: Format, request: Request, context: Context, media_type: str, prepare: Callable[[Body], Measurement]
+) -> tuple[Clock, tuple[str, ...], bytes | JobRecord]:
+    """The clock of the request, warnings about its rows, and the answer or the record of a job.
+
+    The work takes a place of a request; rows are let go when it leaves that.
+    """
+    with context.admission.inside:
+        body = await bodies.read_in(form, request, context)
+        clock = started(request, context)
+        measurement = await context.admission.compute(lambda: prepare(body))
+
+        def work(progress: Progress | None) -> bytes | JobRecord:
+            outcome = context.measurements.run_or_submit(measurement, progress, owner_of(request))
+            if isinstance(outcome, JobRecord):
+                return outcome
+            return option_bodies.writers(outcome, measurement.warnings)[media_type]()
+
+        answer = await run_or_submit(context, clock, context.admission.measurements, work, request)
+        return clock, measurement.warnings, answer

@@ -39,9 +39,12 @@ def new_request_id() -> str:
 
 
 def shortened(record: logging.LogRecord) -> bool:
-    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped."""
+    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped.
+
+    And a client may write its key into it by mistake.
+    """
     if isinstance(record.args, tuple):
-        record.args = tuple(one[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
+        record.args = tuple(hidden(one)[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
     return True
 
 
@@ -127,12 +130,8 @@ def _request_id(scope: Scope) -> str:
 
 def _told(route: str, status: int) -> dict[str, str | int]:
     """Attributes of the span of an answer, by the names of OpenTelemetry."""
-    told: dict[str, str | int] = {"http.response.status_code": status}
-    if route:
-        told["http.route"] = route
-    if status >= 500:
-        told["error.type"] = str(status)
-    return told
+    failed = {"error.type": str(status)} if status >= 500 else {}
+    return {"http.response.status_code": status, **({"http.route": route} if route else {}), **failed}
 
 
 def _traceparent(scope: Scope) -> str:

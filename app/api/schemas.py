@@ -1,8 +1,21 @@
-"""Pieces of schemas, of which the OpenAPI document is made."""
+"""Schemas, headers, bodies and answers, described for the OpenAPI document."""
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pydantic import TypeAdapter
+
+from app.api.negotiation import WARNING
+from app.api.problems import MEDIA_TYPE
+from app.core.arrays import MAX_DIM
+from app.core.indexes.options import SearchOptions
+from app.core.model import NAME_PATTERN
+from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
+from app.formats.arrow import Arrow
+from app.formats.json import Json
+from app.formats.json.rows import DTYPES
+from app.formats.npz import Npz
+from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
 DEFINITIONS: dict[str, Any] = {}
@@ -31,6 +44,12 @@ def object_of(title: str, required: list[str], **properties: Any) -> dict[str, A
     return {"title": title, **shape}
 
 
+def taking(told: Mapping[str, str], **more: Any) -> dict[str, Any]:
+    """The member `parameters` of a request that may have these headers, each with what is told of it."""
+    each = ({"name": name, "in": "header", "required": False, "description": text} for name, text in told.items())
+    return {"parameters": [{**one, "schema": STRING, **more} for one in each]}
+
+
 def body(content: dict[str, Any]) -> dict[str, Any]:
     """A body that must be there."""
     return {"requestBody": {"required": True, "content": content}}
@@ -44,3 +63,392 @@ _WARNINGS = {**list_of(STRING), "description": "There where something is doubtfu
 def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of an answer that may have warnings beside its own members."""
     return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
+
+
+_TEXTS = {
+    "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
+    "Vary": "Headers of the request that the answer depends on.",
+    "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
+    "`If-None-Match`, `If-Match` and `If-Range`.",
+    "Accept-Encoding": "The codings in which a body may come; of 415.",
+    "Accept-Ranges": "`bytes`: a part of the answer may be asked for with `Range`.",
+    "Content-Range": "Which part of the answer it is, and how long all of it is.",
+    "Content-Disposition": "That it is a file, and its name.",
+    "Link": 'Of the job, with `rel="monitor"`.',
+    "Cache-Control": "`no-cache`: who keeps the answer asks again before using it. `no-store`: it is not to be kept.",
+    "X-Accel-Buffering": "`no`: a proxy passes each event on at once.",
+    WARNING: "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows.",
+    "Inference-Header-Content-Length": "Bytes of JSON that the answer begins with, where binary tensors follow.",
+    "Retry-After": "Seconds after which to try again; of 429 and 503.",
+    "WWW-Authenticate": "How to send a key; of 401.",
+    "Allow": "The methods that the address takes; of 405.",
+}
+_NOT_EXPOSED = {"Vary", "Cache-Control", "X-Accel-Buffering"}
+EXPOSED = (*sorted(set(_TEXTS) - _NOT_EXPOSED), "Location", "X-Request-ID", "traceparent")
+"""Headers that pages of other origins may read, beside those that they always may."""
+_REQUEST_ID = {
+    "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
+    "schema": STRING,
+}
+
+
+def headers(*names: str, location: str = "") -> dict[str, Any]:
+    """The member `headers` of an answer in the document; `location` says where `Location` leads, if it is there."""
+    texts = ({"Location": location} if location else {}) | {name: _TEXTS[name] for name in names}
+    return {"headers": {name: {"description": text, "schema": STRING} for name, text in texts.items()}}
+
+
+def add_common_headers(document: dict[str, Any]) -> None:
+    """Add the header that every answer has, and that of every answer that could be kept."""
+    described = {"X-Request-ID": _REQUEST_ID, **headers("Cache-Control")["headers"]}
+    document["components"]["headers"] = described
+    references = {name: {"$ref": f"#/components/headers/{name}"} for name in described}
+    of_all = {"X-Request-ID": references["X-Request-ID"]}
+    for path in document["paths"].values():
+        for method, operation in path.items():
+            for answer in operation["responses"].values():
+                answer["headers"] = {**answer.get("headers", {}), **(references if method == "get" else of_all)}
+
+
+_PREFER = (
+    "`wait=N`: wait up to N seconds for the answer, but not longer than the limit `max_wait_seconds`. `respond-async`: "
+    "have a job do it, at once or after `wait` (RFC 7240). Without either, a job goes on with what takes longer than "
+    "the limit `max_request_seconds`."
+)
+
+
+def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
+    """A JSON body of this schema, with the header `Prefer`."""
+    return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": _PREFER}, example="wait=10")
+
+
+PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
+    "default": {
+        "description": "A problem document.",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": REFERENCES.format(model="Problem")}}},
+        **headers("Retry-After", "WWW-Authenticate", "Allow"),
+    }
+}
+"""What every call may be answered."""
+
+
+_JSON = Json.media_type
+_OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
+# Here because openapi-python-client 0.29 makes modules that cannot be imported of operations that take several media
+# types and have no parameter that may be left out.
+_REQUEST_ID_SENT = "An id for the log, for problems and for this header of the answer. One is made if none comes."
+
+
+def _rows_body(
+    schema: dict[str, Any], said: str = "", formats: Collection[RowsFormat] = _OTHER_FORMATS
+) -> dict[str, Any]:
+    """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
+    content = {_JSON: {"schema": schema}}
+    taken = {"X-Request-ID": _REQUEST_ID_SENT}
+    for form in formats:
+        described = form.rows_described + ("" if form.has_members else said)
+        content[form.media_type] = {"schema": {**BINARY, "description": described}}
+        taken |= form.request_headers
+    return body(content) | taking(taken)
+
+
+def _answer_of(
+    description: str, title: str, properties: dict[str, Any], *required: str
+) -> dict[int | str, dict[str, Any]]:
+    """The answer 200 of a call that gives arrays made of rows, in all formats; title and members are those of JSON."""
+    needed = {"required": [*required]} if required else {}
+    content = {_JSON: {"schema": with_warnings({"title": title, "type": "object", **needed, "properties": properties})}}
+    for form in _OTHER_FORMATS:
+        content[form.media_type] = {"schema": {**BINARY, "description": form.answers_described}}
+    return {200: {"description": description, "content": content, **headers("Vary", WARNING)}}
+
+
+_WHOLE = list_of({"type": "integer"})
+# One list of rows of two kinds, where there are two kinds of lists: many generators do not tell lists apart.
+_SPARSE_ROW = {
+    **object_of("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
+    "description": "Indices increase; what is left out is 0, not missing.",
+}
+ROWS = {
+    "oneOf": [
+        list_of(
+            {"anyOf": [NUMBERS_OR_NULL, _SPARSE_ROW]},
+            description="Rows, all of them dense, each of input_dim numbers, null where one is missing; or all sparse.",
+        ),
+        object_of(
+            "EncodedRows",
+            ["base64", "shape", "dtype"],
+            base64={"type": "string", "description": "The numbers, little-endian, row after row; NaN is missing."},
+            shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
+            dtype={"type": "string", "enum": list(DTYPES)},
+        ),
+    ]
+}
+_REFERENCE = {
+    **object_of(
+        "RowsOfDataset",
+        ["dataset"],
+        dataset={"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
+        rows={"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
+        seed={"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
+    ),
+    "description": "Rows of a dataset that is kept here: all of them, or a uniform sample without replacement, in the "
+    "order they have there. A seed always gives the same sample: the rows with the smallest of n words of NumPy's "
+    "PCG64, n the rows of the dataset.",
+}
+GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
+_ONE_HOT = {
+    **object_of("OneHotCodes", ["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
+    "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
+}
+_PAIR = {**_WHOLE, "minItems": 2, "maxItems": 2}
+_CODES = {
+    "anyOf": [
+        list_of(
+            list_of({"anyOf": [{"type": "integer"}, _PAIR]}),
+            description="A list of whole numbers a row: all encodings but pairs, whose codes are pairs [i*, t*], and "
+            "one_hot. Fingerprints of 64 bits go up to 2^64 − 1, past what a double holds.",
+        ),
+        _ONE_HOT,
+    ]
+}
+_VECTORS_OR_CODES = {
+    "anyOf": [
+        list_of(
+            {"anyOf": [list_of({"anyOf": [{"type": ["number", "null"]}, _PAIR]}), _SPARSE_ROW]},
+            description="Vectors, or codes as /codes answers them; one_hot also as rows of s column indices.",
+        ),
+        *ROWS["oneOf"][1:],
+        _REFERENCE,
+        _ONE_HOT,
+    ]
+}
+
+
+VECTORS_BODY = _rows_body(
+    {"title": "VectorsBody", "oneOf": [object_of("PostedVectors", ["vectors"], vectors=GIVEN), _REFERENCE]}
+)
+DATASET_BODY = _rows_body(
+    object_of(
+        "DatasetRows",
+        ["vectors"],
+        vectors=ROWS,
+        input_dim={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MAX_DIM,
+            "description": "Length of a row; must be there for sparse rows.",
+        },
+    ),
+    " Their dtype is kept.",
+    [form for media_type, form in DATASET_FORMATS.items() if media_type != _JSON],
+)
+GRAM_BODY = _rows_body(object_of("GramRows", ["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
+_PAIRS = {"schema": object_of("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
+PAIRS_BODY = body({_JSON: _PAIRS, Npz.media_type: {"schema": {**BINARY, "description": Npz.rows_described}}})
+_MATRIX = list_of(NUMBERS)
+_COMPLEX = object_of("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
+_REAL_OR_COMPLEX = {
+    "anyOf": [_MATRIX, _COMPLEX],
+    "description": "A row for each vector; of the form complex in two parts.",
+}
+
+
+def array_answer(array: str, axes: int) -> dict[int | str, dict[str, Any]]:
+    """The answer 200 of a call that gives one array, which has so many axes."""
+    numbers = NUMBERS
+    for _ in range(axes - 1):
+        numbers = list_of(numbers)
+    title = "".join(word.capitalize() for word in array.split("_")) + "Answer"
+    return _answer_of("The array.", title, {array: numbers}, array)
+
+
+_SIGNATURE = {**NUMBERS, "description": "Where a rule has weights of both signs: 1 or −1 for each frequency."}
+FEATURES_ANSWER = _answer_of(
+    "The features, one row for each vector.",
+    "FeaturesAnswer",
+    {"features": _REAL_OR_COMPLEX, "signature": _SIGNATURE},
+    "features",
+)
+GRAM_ANSWER = _answer_of(
+    "The block, and the exact one beside it where it was asked for; stacked in .npy.",
+    "GramBlock",
+    {"approximate": _REAL_OR_COMPLEX, "exact": _MATRIX},
+    "approximate",
+)
+CODES_ANSWER = _answer_of(
+    "The codes, one row for each vector; in .npy the rows of one_hot have shape (n, s).",
+    "CodesAnswer",
+    {"codes": _CODES},
+    "codes",
+)
+
+
+_INTERVALS = list_of(list_of({"type": ["number", "null"]}, minItems=2, maxItems=2))
+_SIMILARITIES = {
+    "estimate": {
+        **NUMBERS_OR_NULL,
+        "description": "Of the kernel; corrected for chance, or of signed codes of rows far apart, it may be below 0. "
+        "It, its standard error and its interval are null (in .npy NaN) where one bit of the index was taken of two "
+        "rows of one sign: it is always the same. They are not there where no law ties signed codes to the kernel; a "
+        "warning says why.",
+    },
+    "standard_error": {
+        **NUMBERS_OR_NULL,
+        "description": "√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at "
+        "the rate c are corrected; of signed codes, half of how far the estimates at g ± that lie apart. It is 0 where "
+        "all codes agree or none does, which is no certainty: see `interval`.",
+    },
+    "agreement": {**NUMBERS, "description": "Of Fourier maps: the share of signed codes, or fingerprints, that agree."},
+    "rbf_estimate": {**NUMBERS_OR_NULL, "description": "With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."},
+    "rbf_standard_error": {
+        **NUMBERS_OR_NULL,
+        "description": "With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not "
+        "make smaller, is often larger; codes do not show it, vectors have it in `rbf_bias`.",
+    },
+    "exact": {**NUMBERS, "description": "For vectors: the kernel itself."},
+    "zero_bit": {**NUMBERS, "description": "For vectors, of kernel gmm: the rate at which i* alone agrees."},
+    "rbf_exact": {**NUMBERS, "description": "For vectors, with gamma: e^(−γ(1 − ρ)) itself."},
+    "bias": {
+        **NUMBERS_OR_NULL,
+        "description": "For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is "
+        "0 for pairs, fingerprints and bits_of=pair. Signed codes have one too, of order 1/s: reckoned from `exact` "
+        "or, without vectors, from the estimate.",
+    },
+    "interval": {
+        **_INTERVALS,
+        "description": "Not in .npy: [low, high], which holds the kernel 95 times in 100 (mid-p interval of the rate). "
+        "Of codes of i* alone, whose bias is not known, it holds the probability that i* are equal instead, "
+        "which is the kernel or more; for vectors the bias is taken out, which is reckoned less well where two "
+        "to eight columns carry the weight together.",
+    },
+    "rbf_bias": {
+        **NUMBERS_OR_NULL,
+        "description": "For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, "
+        "as the link of theorem 4 is not exact.",
+    },
+    "rbf_interval": {
+        **_INTERVALS,
+        "description": "For vectors, with gamma, not in .npy: [low, high], freed from `rbf_bias`, which holds "
+        "e^(−γ(1 − ρ)) 95 times in 100.",
+    },
+}
+SIMILARITY_ANSWER = _answer_of(
+    "A number for each pair of rows, or two; in .npy the members of one number are stacked in this order, those that "
+    "are there.",
+    "Similarities",
+    _SIMILARITIES,
+)
+
+
+_IDS = list_of(
+    {"anyOf": [{"type": "integer"}, {"type": "string", "minLength": 1}]},
+    description="One for each vector, each once: whole numbers or strings of up to 1,024 bytes, which are never the "
+    "same. `.` and `..` are none, as no address may end so. Those of a dataset that has ids may be left out.",
+)
+_TAGS = list_of(
+    {"type": ["string", "null"]}, description="One for each vector, for searches to go by; null or empty for none."
+)
+_NPZ = (
+    "A `.npz` of `vectors`, `ids`, a 1-D array of whole numbers or strings, and, if there are tags, `tags`, one of "
+    "strings."
+)
+_ARROW = (
+    "An Arrow IPC stream of rows, as elsewhere, with a column `id` of whole numbers or strings and, if there are tags, "
+    "a column `tag` of strings."
+)
+
+INDEX_BODY = preferring_body(schema_of(AskedIndex))
+BATCH_BODY = body(
+    {
+        Json.media_type: {"schema": object_of("VectorsOfIndex", ["vectors"], ids=_IDS, vectors=GIVEN, tags=_TAGS)},
+        Npz.media_type: {"schema": {**BINARY, "description": _NPZ}},
+        Arrow.media_type: {"schema": {**BINARY, "description": _ARROW}},
+    }
+)
+
+
+def _search_body() -> dict[str, Any]:
+    schema = schema_of(SearchOptions)
+    rows = {
+        "vectors": {"oneOf": ROWS["oneOf"], "description": "The queries; instead, `dataset`."},
+        "dataset": {**STRING, "description": "Name of a dataset to take queries from."},
+        "rows": {"type": "integer", "minimum": 1, "description": "Size of a sample of the dataset; else all rows."},
+        "seed": {"type": "integer", "minimum": 0, "description": "Of the sample."},
+    }
+    return {**schema, "title": "SearchBody", "properties": rows | schema["properties"]}
+
+
+SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
+
+
+_FLAG = {"type": "boolean"}
+_BINARY_TENSORS = {
+    **BINARY,
+    "description": "JSON, as long as the header Inference-Header-Content-Length says, and then binary tensors.",
+}
+_SIZE = {"type": "integer", "minimum": 0, "description": "Bytes of the tensor after the JSON, in the place of `data`."}
+_DATA = list_of(
+    {"oneOf": [{"type": ["number", "null"]}, NUMBERS_OR_NULL]},
+    description="Numbers, row by row, in one list or in a list for each row.",
+)
+
+
+def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
+    return object_of(
+        title,
+        ["name", "shape", "datatype"],
+        name=STRING,
+        shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
+        datatype={"type": "string", "enum": [*datatypes]},
+        data=_DATA,
+        parameters=object_of(f"{title}Parameters", [], binary_data_size=_SIZE),
+    )
+
+
+_OUTPUT = object_of(
+    "OutputAsked",
+    ["name"],
+    name={"type": "string", "enum": ["features", "real", "imag", "codes"]},
+    parameters=object_of("OutputAskedParameters", [], binary_data=_FLAG),
+)
+_REQUEST = object_of(
+    "InferenceRequest",
+    ["inputs"],
+    id={**STRING, "description": "It is in the answer."},
+    model_name={**STRING, "description": "Some clients repeat the name of the model here."},
+    inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
+    outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
+    parameters=object_of("InferenceParameters", [], binary_data_output=_FLAG),
+)
+_ANSWER = object_of(
+    "InferenceAnswer",
+    ["model_name", "outputs"],
+    model_name=STRING,
+    id=STRING,
+    outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64", "UINT8")),
+)
+
+
+_PROBLEM = PROBLEM_ANSWER["default"]
+_AS_JSON = {Json.media_type: next(iter(_PROBLEM["content"].values()))}
+ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS_JSON | _PROBLEM["content"]}}
+"""What every call of the protocol may be answered: JSON, which its clients read, or a problem by its media type."""
+
+
+def _content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {_JSON: {"schema": schema}, "application/octet-stream": {"schema": _BINARY_TENSORS}}
+
+
+_LENGTH = "Bytes of JSON that the body begins with, where a binary tensor follows."
+INFER_BODY = body(_content(_REQUEST)) | taking({"Inference-Header-Content-Length": _LENGTH}, example="137")
+INFER_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The tensors that are wanted.",
+        "content": _content(_ANSWER),
+        **headers("Inference-Header-Content-Length", WARNING),
+    }
+}
+_INDEX = object_of("IndexRequest", [], ready={**_FLAG, "default": False, "description": "Those alone that are ready."})
+MODELS_BODY: dict[str, Any] = {"requestBody": {"required": False, "content": {_JSON: {"schema": _INDEX}}}}

@@ -13,8 +13,7 @@ from typing import Any, cast
 
 import uvloop
 
-from app.connections import crowd
-from app.connections.protocol import Connection
+from app.connections.protocol import Connection, Member, make_room, most_connections
 
 logger = logging.getLogger(__name__)
 
@@ -46,17 +45,17 @@ class Handshake(Protocol):
 
     def __init__(self, loop: Loop, connection: Connection, context: SSLContext) -> None:
         self._loop, self._connection, self._context = loop, connection, context
-        self._others = cast("set[crowd.Member]", connection.connections)
+        self._others = cast("set[Member]", connection.connections)
         connection.handshake = self
         self.transport = self
         self.waits_since = loop.time()
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Make room for this connection as for any other, and begin."""
-        most = crowd.most_connections(self._connection.settings.max_connections)
+        most = most_connections(self._connection.settings.max_connections)
         if len(self._others) >= most:
             # If all are at work, the connection says so: before the end of its handshake nobody could read it.
-            crowd.make_room(self._others, most, self._loop.time())
+            make_room(self._others, most, self._loop.time())
         self._others.add(self)
         # The loop reads at once from what it has accepted, and would take the first bytes from the handshake.
         taken = socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))

@@ -4,20 +4,123 @@ What is refused is told by a problem document, and by the end of the connection.
 """
 
 import logging
+import resource
 from asyncio import BaseTransport
 from collections import deque
+from collections.abc import Collection, Sequence, Sized
 from math import inf
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import httptools
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.api.observation import new_request_id
 from app.api.problems import Refusal, limit, written
-from app.connections import crowd, heads
-from app.connections.flow import PatientFlow
 from app.metrics.meters import Meters
 from app.settings import Settings
+
+# Files of a process that are no connections to clients.
+_OTHER_FILES = 128
+# Connections that may take their time to leave. More are ended at once.
+_MOST_LEAVING = 64
+
+
+class Member(Protocol):
+    """A connection."""
+
+    transport: Any
+    has_asked: bool
+    """Whether a request has come on it."""
+    waits_since: float
+    """The moment from which on it waits for its client; infinity while it does not."""
+    is_leaving: bool
+    """Whether it is at its end, and counts no more."""
+
+
+def most_connections(wanted: int) -> int:
+    """So many connections as are wanted, if the process may open enough files."""
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _OTHER_FILES))
+
+
+def make_room(others: Collection[Member], most: int, now: float) -> bool:
+    """End the connection that has waited longest for its client, if there are `most` of them; False if none waits.
+
+    Those on which no request has come go first. So who opens connections and says nothing keeps nobody out.
+    """
+    leaving = [one for one in others if one.is_leaving]
+    if len(leaving) > _MOST_LEAVING:
+        min(leaving, key=lambda one: one.waits_since).transport.abort()
+    if len(others) - len(leaving) < most:
+        return True
+    waiting = [one for one in others if not one.is_leaving and one.waits_since <= now]
+    if not waiting:
+        return False
+    longest = min(waiting, key=lambda one: (one.has_asked, one.waits_since))
+    longest.is_leaving = True
+    longest.transport.abort()
+    return True
+
+
+class PatientFlow(FlowControl):
+    """Reads nothing more from a client while requests of it wait for the one in work.
+
+    The server stops to read there too. But the request in work may go on with it, which looks for a hang-up.
+    """
+
+    def __init__(self, transport: Any, waiting: Sized) -> None:
+        super().__init__(transport)
+        self._waiting = waiting
+
+    def resume_reading(self) -> None:
+        """Read on, unless requests wait."""
+        if not self._waiting:
+            super().resume_reading()
+
+
+Fields = Sequence[tuple[bytes, bytes]]
+
+
+def check_head(method: bytes, version: str, address: bytes, fields: Fields, most: int) -> None:
+    """Refuse a head that is not one of HTTP/1.1, or of which two readers might think differently where its body ends.
+
+    Args:
+        method: of the request line.
+        version: likewise, such as "1.1".
+        address: likewise.
+        fields: names in lower case, and values.
+        most: bytes of the largest head that is taken.
+    """
+    size = len(address) + sum(len(name) + len(value) for name, value in fields)
+    if size > most:
+        raise too_large(len(address), size, most)
+    if version not in ("1.0", "1.1") or method == b"CONNECT":
+        raise Refusal("bad-request", f"{method.decode()} in HTTP/{version} came; HTTP/1.1 is spoken here, to no others")
+    hosts = [name for name, _ in fields].count(b"host")
+    if hosts > 1 or (hosts == 0 and version == "1.1"):
+        raise Refusal("bad-request", f"{hosts} fields Host came; one is wanted")
+    codings = [value.strip().lower() for name, value in fields if name == b"transfer-encoding"]
+    if codings not in ([], [b"chunked"]) or (codings and version == "1.0"):
+        came = b", ".join(codings)[:80].decode("latin-1")
+        raise Refusal("bad-request", f"Transfer-Encoding {came} came in HTTP/{version}; only chunked is read, in 1.1")
+
+
+def with_path(address: bytes) -> bytes:
+    """An address that has a path: `http://host` without one means the same as with `/` (RFC 9112, 3.2.2)."""
+    if address.startswith(b"/"):
+        return address
+    parsed = httptools.parse_url(address)
+    return address if parsed.path else b"/" + (b"?" + parsed.query if parsed.query else b"")
+
+
+def too_large(address_bytes: int, size: int, most: int) -> Refusal:
+    """The refusal of a head of so many bytes or more, of which the address has so many."""
+    members = limit("max_head_bytes", most)
+    if address_bytes > most:
+        return Refusal("uri-too-long", f"{address_bytes} bytes or more of an address came; {most} may come", **members)
+    return Refusal("head-too-large", f"{size} bytes or more of a head came; {most} may come", **members)
+
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +140,7 @@ class Connection(HttpToolsProtocol):
     is sent already, and keep that in memory until then.
     """
 
-    handshake: crowd.Member | None = None
+    handshake: Member | None = None
     """Over TLS: the handshake that held its place in the crowd until now."""
 
     @property
@@ -72,10 +175,10 @@ class Connection(HttpToolsProtocol):
         # What it says is heard in the next turn of the loop. Until then it is not silent, and makes no room for others.
         self.waits_since = inf
         self.loop.call_soon(self.loop.call_soon, self._begin_to_count)
-        most = crowd.most_connections(self.settings.max_connections)
+        most = most_connections(self.settings.max_connections)
         if len(self.connections) > most:
             others = cast("set[Connection]", self.connections) - {self}
-            if not crowd.make_room(others, most, self.loop.time()):
+            if not make_room(others, most, self.loop.time()):
                 said = f"all of {most} connections are at work"
                 self._refuse(Refusal("overloaded", said, **limit("max_connections", most)))
 
@@ -113,7 +216,7 @@ class Connection(HttpToolsProtocol):
             return
         most = self.settings.max_head_bytes
         if self._in_head and self._unused > most:
-            self._refuse(heads.too_large(len(self.url), self._unused, most))
+            self._refuse(too_large(len(self.url), self._unused, most))
         elif self._unused > 2 * most:
             self._refuse(Refusal("bad-request", "most of the body is not its own bytes, but what frames its pieces"))
         elif begins and self._in_head and self._unused and not self._unanswered:
@@ -149,10 +252,10 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Begin to answer a request, unless its head is refused."""
         most = self.settings.max_head_bytes
-        heads.check(self.parser.get_method(), self.parser.get_http_version(), self.url, self.headers, most)
+        check_head(self.parser.get_method(), self.parser.get_http_version(), self.url, self.headers, most)
         if self.parser.should_upgrade():
             return
-        self.url = heads.with_path(self.url)
+        self.url = with_path(self.url)
         super().on_headers_complete()
         if not self.cycle.keep_alive:
             self.cycle.transport = cast("Any", _Last(self))

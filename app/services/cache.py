@@ -3,11 +3,12 @@
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import cachetools
 
 from app.store.errors import Gone
+from app.store.index_manifest import MapOfIndex
 from app.store.manifest import Manifest
 
 
@@ -17,20 +18,6 @@ class Sized(Protocol):
     @property
     def bytes(self) -> int:
         """Memory it takes."""
-
-
-class Named(Protocol):
-    """A manifest, or what tells of one."""
-
-    kind: ClassVar[str]
-
-    @property
-    def name(self) -> str:
-        """Of the thing."""
-
-    @property
-    def digest(self) -> str:
-        """Of all that the thing hangs on."""
 
 
 M = TypeVar("M", bound=Manifest)
@@ -86,7 +73,7 @@ class Cache:
         """Things that it keeps."""
         return len(self._cache)
 
-    def there(self, manifest: Named) -> Any | None:
+    def there(self, manifest: Manifest | MapOfIndex) -> Any | None:
         """The thing of a manifest, or of what tells of one, if it is kept in memory; else None. It is never loaded."""
         with self._condition:
             there = self._cache.get(_key(manifest))
@@ -115,7 +102,7 @@ class Cache:
             self._cache[key] = thing
 
 
-def _key(manifest: Named) -> str:
+def _key(manifest: Manifest | MapOfIndex) -> str:
     return f"{manifest.kind} {manifest.digest}"
 
 

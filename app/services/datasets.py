@@ -1,27 +1,68 @@
-"""Keeps datasets, and gives their rows to all who want vectors."""
+"""Keeps datasets, shows them to clients, and gives their rows to all who want vectors."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
-from app.core.arrays import PostedRows, Rows, vectors
+from app.core.arrays import Floats, PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
 from app.in_work import note_rows
 from app.services.cache import Cache, latest
-from app.services.dataset_records import DatasetPage, DatasetRecord, entry, record
-from app.services.errors import DatasetExists, DatasetNotFound
+from app.services.errors import Check, DatasetExists, DatasetNotFound, digest_in, unchecked
 from app.services.limits import Limits
-from app.services.preconditions import Check, digest_in, unchecked
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named_reader import Arrays
+
+
+class DatasetEntry(BaseModel):
+    """A dataset, as it is listed."""
+
+    model_config = ConfigDict(from_attributes=True, validate_by_name=True)
+
+    name: str
+    shape: tuple[int, int] = Field(description="Rows and columns.")
+    dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
+    sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
+    ids: Literal["int", "string"] | None = Field(
+        validation_alias="ids_kind", description="What the ids are that came with the rows; null for none."
+    )
+    digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
+    bytes: int = Field(validation_alias="nbytes", description="Size of what is kept.")
+    created_at: datetime
+    expires_at: datetime | None = Field(description="When it is deleted by itself; null for never.")
+
+
+class DatasetRecord(DatasetEntry):
+    """A dataset."""
+
+    column_ranges: list[tuple[float, float]] | None = Field(
+        description=f"Least and largest entry of each column; null for more than {MOST_RANGES} columns."
+    )
+
+
+class DatasetPage(BaseModel):
+    """Datasets in order of their names."""
+
+    datasets: list[DatasetEntry]
+    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+
+
+def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
+    """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
+    pairs = None if ranges is None else [(least, largest) for least, largest in ranges.T.tolist()]
+    return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
+
 
 _MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
 
@@ -82,18 +123,11 @@ class Datasets:
     """
 
     def __init__(self, store: DatasetStore, limits: Limits, cache: Cache, unfit: Callable[[], str | None]) -> None:
-        self._store = store
-        self._limits = limits
-        self._unfit = unfit
+        self._store, self._limits, self._unfit = store, limits, unfit
         self._open = cache.keeping(self._load)
 
     def create(
-        self,
-        name: str,
-        posted: PostedRows | Identified,
-        ttl: int | None,
-        owner: str = "",
-        check: Check = unchecked,
+        self, name: str, posted: PostedRows | Identified, ttl: int | None, owner: str = "", check: Check = unchecked
     ) -> tuple[DatasetRecord, bool]:
         """Store a dataset, and the ids of its rows, for `ttl` seconds, None for ever.
 
@@ -143,7 +177,7 @@ class Datasets:
     def list(self, prefix: str, cursor: str | None, limit: int) -> DatasetPage:
         """A page of records in order of their names, without the ranges of columns."""
         manifests, after = self._store.page(prefix, cursor, limit)
-        return DatasetPage(datasets=[entry(manifest) for manifest in manifests], next=after)
+        return DatasetPage(datasets=[DatasetEntry.model_validate(manifest) for manifest in manifests], next=after)
 
     def delete(self, name: str, check: Check = unchecked) -> None:
         """Remove a dataset. `check` is told its digest, and may raise: then it stays, and so does any other."""
@@ -172,9 +206,7 @@ class Datasets:
         return latest(read)
 
     def gated(
-        self,
-        posted: Mapping[str, PostedRows | Identified | Reference],
-        gate: Callable[[PostedRows, str], Rows],
+        self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Callable[[PostedRows, str], Rows]
     ) -> GatedRows:
         """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
 
@@ -218,11 +250,7 @@ class Datasets:
         arrays = self._store.read_all(manifest)
         for array in arrays.values():
             array.flags.writeable = False  # all who use the dataset share it
-        ids = _ids_of(arrays)
-        if manifest.sparse:
-            parts = (arrays["values"], arrays["indices"], arrays["indptr"])
-            return _Kept(sparse.csr_array(parts, shape=manifest.shape), ids, manifest.nbytes)
-        return _Kept(arrays["rows"], ids, manifest.nbytes)
+        return _Kept(rows_in(arrays, manifest.shape), _ids_of(arrays), manifest.nbytes)
 
 
 def _checked(posted: PostedRows) -> Rows:
@@ -245,6 +273,15 @@ def _arrays(rows: Rows) -> Arrays:
     wide = max(rows.shape[1], rows.nnz) > np.iinfo(np.int32).max
     indptr, indices = (part.astype(np.int64 if wide else np.int32) for part in (rows.indptr, rows.indices))
     return {"indptr": indptr, "indices": indices, "values": rows.data, **ranges}
+
+
+def rows_in(arrays: Mapping[str, NDArray[Any]], shape: Sequence[int] | NDArray[Any]) -> Rows:
+    """The rows of this shape that arrays have: as they are, or the parts of sparse ones."""
+    if "rows" in arrays:
+        return arrays["rows"]
+    return sparse.csr_array(
+        (arrays["values"], arrays["indices"], arrays["indptr"]), shape=(int(shape[0]), int(shape[1]))
+    )
 
 
 def _id_arrays(ids: Ids | None) -> Arrays:

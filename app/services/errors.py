@@ -1,7 +1,26 @@
 """Refusals of the services. They know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
+
+from app.store.errors import NewerVersion, StoreDamaged
+from app.store.manifest import Manifest
+
+Check = Callable[[str | None], None]
+"""Is told the digest of what is there, "" where it has none yet, None for nothing; raises if it is to be left alone."""
+
+
+def unchecked(digest: str | None) -> None:
+    """The check that whatever is there passes."""
+    del digest
+
+
+def digest_in(kind: type[Manifest], stored: bytes) -> str:
+    """The digest in a manifest as it is stored; "" where it cannot be read."""
+    with suppress(StoreDamaged, NewerVersion):
+        return kind.parse(stored).digest
+    return ""
 
 
 class MapNotFound(Exception):
@@ -77,11 +96,8 @@ class MapInUse(Exception):
     """Indexes are over the map."""
 
     def __init__(self, name: str, indexes: Sequence[str]) -> None:
-        super().__init__(f"map {name!r} is used by {_listed('index', 'indexes', indexes)}; delete what uses it first")
+        noun = "index" if len(indexes) == 1 else "indexes"
+        more = f" and {len(indexes) - 10} more" if len(indexes) > 10 else ""
+        users = f"{noun} {', '.join(map(repr, indexes[:10]))}{more}"
+        super().__init__(f"map {name!r} is used by {users}; delete what uses it first")
         self.indexes = indexes
-
-
-def _listed(one: str, several: str, names: Sequence[str]) -> str:
-    """Names in words, the first ones of many."""
-    shown = ", ".join(map(repr, names[:10])) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return f"{one if len(names) == 1 else several} {shown}"

@@ -1,24 +1,230 @@
-"""Puts vectors into indexes, takes them out, and finds the nearest to others."""
+"""The vectors of indexes: puts them in, takes them out, finds the nearest to others; codes in use are in memory."""
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
-from app.core.arrays import PostedRows
+import numpy as np
+from numpy.typing import NDArray
+
+from app.core.arrays import Matrix, PostedRows, Rows
 from app.core.datasets import Reference
-from app.core.errors import InvalidInput
+from app.core.errors import InvalidInput, TooLarge
 from app.core.indexes import labels
-from app.core.indexes.banding import Image
-from app.core.indexes.kept_rows import kept
+from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
+from app.core.indexes.kept_rows import kept, restored
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
-from app.services.cache import latest
+from app.core.indexes.search import Hits, search
+from app.services.cache import Cache, latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import VectorNotFound
-from app.services.index_images import Images
-from app.services.index_search import Result, Search
-from app.services.indexes import Indexes, OpenIndex
+from app.services.indexes import Indexes, OpenIndex, layout
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
-from app.store.indexes import Entry, IndexFull, IndexStore
+from app.store.errors import StoreDamaged
+from app.store.index_manifest import IndexManifest
+from app.store.index_scripts import BLOCK, MARK_BYTES
+from app.store.indexes import Block, Entry, IndexFull, IndexState, IndexStore
+
+# Blocks, or vectors to be compared exactly, that are read by one call: some megabytes.
+_BYTES_AT_ONCE = 1 << 22
+# Of an id and its length, as most are. An index of longer ones is refused when it is looked at.
+_BYTES_OF_ID = 32
+
+
+class _Held:
+    """The codes of one index, and which of its blocks they are of."""
+
+    def __init__(self, manifest: IndexManifest) -> None:
+        self.codes = HeldCodes(layout(manifest))
+        self.lock = threading.Lock()
+        self.revision = -1
+        self.revisions: NDArray[np.int64] = np.empty(0, np.int64)
+
+    @property
+    def bytes(self) -> int:
+        """Memory that it takes."""
+        return self.codes.nbytes + self.revisions.nbytes
+
+
+class Images:
+    """The codes of indexes in use, in a cache."""
+
+    def __init__(self, store: IndexStore, cache: Cache) -> None:
+        self._store, self._cache = store, cache
+
+    def most(self, manifest: IndexManifest) -> int:
+        """How many vectors an index may hold, for the cache of a process to have room for it."""
+        return self._cache.limit // self._bytes_per_vector(manifest)
+
+    def refusal(self, manifest: IndexManifest, full: IndexFull) -> TooLarge:
+        """The refusal of vectors that an index may not hold beside the others."""
+        each = self._bytes_per_vector(manifest)
+        detail = f"{full}, as each process holds their codes in its cache; cache_bytes is {self._cache.limit}"
+        return TooLarge(detail, limit="cache_bytes", allowed=self._cache.limit, value=full.wanted * each)
+
+    @contextmanager
+    def looked_at(self, manifest: IndexManifest, state: IndexState) -> Iterator[Image]:
+        """The codes of an index, as they are in the store now or later, if it has been in this state.
+
+        Raises:
+            Gone: the index is not there any more.
+            StoreDamaged: blocks are missing.
+            TooLarge: the cache has no room for the index.
+        """
+        if state.size > self.most(manifest):
+            raise self._too_large(manifest, state.size * self._bytes_per_vector(manifest))
+        held = self._cache.held(f"index {manifest.token}", lambda: _Held(manifest))
+        with ExitStack() as looking:
+            with held.lock:
+                if held.revision < state.revision:
+                    self._read_changes(manifest, held)
+                    self._cache.weigh(f"index {manifest.token}", held)
+                if held.bytes > self._cache.limit:
+                    raise self._too_large(manifest, held.bytes)
+                image = looking.enter_context(held.codes.looked_at())
+            yield image
+
+    def _too_large(self, manifest: IndexManifest, nbytes: int) -> TooLarge:
+        allowed = self._cache.limit
+        detail = f"index {manifest.name!r} takes {nbytes} bytes of memory; cache_bytes is {allowed}"
+        return TooLarge(detail, limit="cache_bytes", allowed=allowed, value=nbytes)
+
+    @staticmethod
+    def _bytes_per_vector(manifest: IndexManifest) -> int:
+        return layout(manifest).most_bytes_per_vector + _BYTES_OF_ID
+
+    def _read_changes(self, manifest: IndexManifest, held: _Held) -> None:
+        """Read the blocks that have changed, until all that are held are of one moment."""
+        held.revision = -1  # in between, and if the store fails, they are of no moment
+        wanted: NDArray[np.intp] = np.empty(0, np.intp)
+        at_once = max(1, _BYTES_AT_ONCE // (BLOCK * (MARK_BYTES + manifest.code_bytes)))
+        while True:
+            some = wanted[:at_once].tolist()
+            part = self._store.part(manifest, some)
+            n = len(part.revisions)
+            if n != -(-part.state.size // BLOCK):
+                raise StoreDamaged(f"index {manifest.name!r} has {part.state.size} vectors in {n} blocks")
+            revisions = np.full(n, -1, np.int64)
+            revisions[: len(held.revisions)] = held.revisions[:n]
+            there = [number for number in some if number < n]
+            blocks = {
+                number: _changed(manifest, part.blocks[i], min(BLOCK, part.state.size - number * BLOCK))
+                for i, number in enumerate(some)
+                if number < n
+            }
+            held.codes.change(blocks, part.state.size)
+            revisions[there] = part.revisions[there]
+            held.revisions = revisions
+            wanted = np.flatnonzero(revisions != part.revisions)
+            if not wanted.size:
+                held.revision = part.state.revision
+                return
+
+
+def _changed(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
+    """A block of n vectors as images take it; StoreDamaged if it is none."""
+    stride = MARK_BYTES + manifest.code_bytes
+    if len(block.codes) != BLOCK * stride or labels.count(block.ids) != n:
+        raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} and {len(block.ids)} bytes")
+    rows = np.frombuffer(block.codes, np.uint8).reshape(BLOCK, stride)
+    marks = np.ascontiguousarray(rows[:, :MARK_BYTES]).view("<u8")[:, 0]
+    return ChangedBlock(marks, rows[:, MARK_BYTES:], block.ids)
+
+
+Result = dict[str, Any]
+"""What is found for a query: the members of a `SearchResult`."""
+
+# So many multiplications take as long as comparing a byte of codes, or as finding a vector in a bucket; as telling of
+# a query, whatever is found for it; and as asking the store for vectors to compare one with.
+_PER_BYTE, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 40, 200_000, 4_000_000
+# Of a query, and of a vector that is found for it, as Python holds them, with an id and three numbers.
+_BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
+
+
+class Search:
+    """A search of what an index holds at one moment."""
+
+    def __init__(
+        self, store: IndexStore, limits: Limits, opened: OpenIndex, image: Image, options: SearchOptions, threads: int
+    ) -> None:
+        self._store, self._limits, self._threads = store, limits, threads
+        self._opened, self._image, self._options = opened, image, options
+        keeps = opened.manifest.keep == "vectors"
+        if options.exact and not keeps:
+            detail = f"exact came; index {opened.manifest.name!r} keeps codes alone, and no vectors"
+            raise InvalidInput(detail, "/exact")
+        self._exactly = keeps if options.exact is None else options.exact
+        self._spent, self._nbytes = 0, 0
+
+    def results(self, rows: Rows) -> list[Result]:
+        """What is found for each row; raises what `IndexVectors.search` raises."""
+        opened, image, options = self._opened, self._image, self._options
+        n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
+        self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
+        self._spend(opened.feature_map.operations(rows), n)
+        self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
+        if opened.layout.banding is None:
+            self._spend(_PER_BYTE * n * image.size * opened.layout.code_bytes, n)
+        queries = opened.codes.written(opened.feature_map, rows)
+        similarity = options.min_similarity
+        least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
+        marked = None if options.tag is None else labels.number(labels.mark(options.tag, "/tag"))
+        every = search(image, opened.layout, queries, k, least, marked, self._threads)
+        return [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every)]
+
+    def _result(self, row: Rows, hits: Hits) -> Result:
+        layout = self._opened.layout
+        if layout.banding is not None:
+            self._spend(_PER_BUCKET * layout.banding.bands * hits.candidates)
+        places = (divmod(slot, layout.slots_per_block) for slot in hits.slots.tolist())
+        ids = [labels.at(self._image.ids[block], place) for block, place in places]
+        similarity, error = self._opened.codes.similarities(hits.counts)
+        if not self._exactly:
+            return self._written(ids, {"similarity": similarity, "standard_error": error}, hits)
+        exact = self._exact(row, ids)
+        order = np.argsort(-exact, kind="stable")  # of equal ones, those that agree in more codes
+        order = order[exact[order] >= (self._options.min_similarity or -np.inf)][: self._options.k]
+        numbers = {"similarity": similarity[order], "standard_error": error[order], "exact": exact[order]}
+        return self._written([ids[i] for i in order], numbers, hits)
+
+    def _written(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
+        self._take(sum(map(len, ids)))  # some are longer than all else that is told of a vector
+        told: Result = {"ids": [labels.read(one) for one in ids]}
+        return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
+
+    def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
+        """The similarities of a row with vectors, as they are kept now; NaN with those that are gone."""
+        opened, found = self._opened, np.full(len(ids), np.nan)
+        kernel, input_dim = opened.feature_map.kernel, opened.feature_map.spec.input_dim
+        per_vector = 1 + opened.state.nbytes // max(1, opened.state.size)
+        at_once = max(1, _BYTES_AT_ONCE // per_vector)
+        for first in range(0, len(ids), at_once):
+            stored = self._store.vectors(opened.manifest, ids[first : first + at_once])
+            there = [(first + i, one) for i, one in enumerate(stored) if one is not None]
+            if there:
+                others = self._restored([one for _, one in there], input_dim)
+                self._spend(kernel.exact_operations(row, others))
+                found[[i for i, _ in there]] = opened.feature_map.exact_gram(row, others)[0]
+        return found
+
+    def _restored(self, stored: list[bytes], input_dim: int) -> Rows:
+        try:
+            return restored(stored, input_dim)
+        except (ValueError, IndexError) as error:
+            raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
+
+    def _take(self, nbytes: int) -> None:
+        """Count what is found; TooLarge if it is too much for one answer."""
+        self._nbytes += nbytes
+        self._limits.check_result(self._nbytes)
+
+    def _spend(self, operations: int, n: int = 0) -> None:
+        """Count work; TooLarge if it is too much for one request."""
+        self._spent += operations
+        self._limits.check_operations(self._spent, n)
+
 
 Warnings = tuple[str, ...]
 """What is doubtful, a sentence each."""
@@ -54,17 +260,6 @@ class IndexVectors:
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
             raise VectorNotFound(name, vector_id)
 
-    @contextmanager
-    def looked_at(self, name: str) -> Iterator[tuple[OpenIndex, Image]]:
-        """An index, and all that it holds at one moment of this call; TooLarge if that has no room in the cache."""
-
-        def look() -> tuple[OpenIndex, Image]:
-            opened = self._indexes.open(name)
-            return opened, looking.enter_context(self._images.looked_at(opened.manifest, opened.state))
-
-        with ExitStack() as looking:
-            yield latest(look)
-
     def search(
         self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]
     ) -> tuple[list[Result], Warnings]:
@@ -78,7 +273,8 @@ class IndexVectors:
         """
 
         def look() -> tuple[list[Result], Warnings]:
-            with self.looked_at(name) as (opened, image):
+            opened = self._indexes.open(name)
+            with self._images.looked_at(opened.manifest, opened.state) as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
                 given = self._datasets.gated({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):

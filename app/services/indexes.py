@@ -1,28 +1,217 @@
-"""Makes indexes, lists and deletes them, and opens those in use."""
+"""Indexes: what clients ask of them and see, their codes, and those in use."""
 
 import hashlib
 import logging
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from datetime import datetime
+from math import ceil
 from threading import Lock
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
 import cachetools
+import numpy as np
+from pydantic import BaseModel, Field, model_validator
 
-from app.core.indexes.banding import Banding, Layout
+from app.core.arrays import Matrix, Rows, Whole
+from app.core.errors import InvalidInput
+from app.core.hashing.code_laws import CodeLaw
+from app.core.indexes.banding import Banding, Codes, Layout
 from app.core.maps import FeatureMap
+from app.core.model import NAME_PATTERN, Frozen
+from app.core.progress import Pause, no_pause
 from app.services.errors import IndexExists, IndexNotFound
-from app.services.index_codes import IndexCodes
-from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, layout, record
 from app.services.maps import Maps
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.index_manifest import IndexManifest, MapOfIndex
+from app.store.index_scripts import BLOCK
 from app.store.indexes import IndexState, IndexStore
 from app.store.manifest import now
 from app.store.maps import MapStore
 from app.store.named import end
 from app.store.pins import Index, Pins
+
+_MOST_CODES = 1 << 16
+_BANDS = (
+    "A search looks at the vectors that agree with the query in all codes of one of so many bands. Without bands it "
+    "looks at the codes of all vectors."
+)
+_ROWS_PER_BAND = "Codes of a band; bands · rows_per_band are at most those of a vector."
+_TARGET = (
+    "In the place of bands: those that have the recall in the least time, as `POST /v1/indexes/advice` finds them; "
+    "none, where comparing all codes takes less."
+)
+
+Warnings = Annotated[
+    list[str] | None, Field(description="There where something is doubtful, as in the header Bochner-Warning.")
+]
+
+
+class Target(Frozen):
+    """What searches of an index are to find, for bands to be chosen by."""
+
+    recall: float = Field(
+        gt=0, lt=1, description="Share of the k most similar vectors that a search is to find, on average."
+    )
+    k: int = Field(ge=1, le=100, description="How many vectors a search is to find.")
+    dataset: str = Field(
+        pattern=NAME_PATTERN, description="Rows like those that the index will hold, best all of them."
+    )
+
+
+class AskedIndex(Frozen):
+    """An index to be made: over which map, how it is searched, what it keeps."""
+
+    map: str = Field(pattern=NAME_PATTERN, description="Name of the map whose codes it keeps.")
+    bands: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_BANDS)] | None = None
+    rows_per_band: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_ROWS_PER_BAND)] | None = None
+    target: Annotated[Target, Field(description=_TARGET)] | None = None
+    keep: Literal["codes", "vectors"] = Field(
+        "codes",
+        description="`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates of a "
+        "search are compared exactly.",
+    )
+
+    @model_validator(mode="after")
+    def _both_or_none(self) -> Self:
+        if (self.bands is None) != (self.rows_per_band is None):
+            missing = "bands" if self.bands is None else "rows_per_band"
+            raise InvalidInput("bands and rows_per_band come together, or neither does", f"/{missing}")
+        if self.target is not None and self.bands is not None:
+            raise InvalidInput("bands and a target came; the target chooses the bands", "/target")
+        return self
+
+    @property
+    def banding(self) -> Banding | None:
+        """The bands that were asked for."""
+        return _banding(self.bands, self.rows_per_band)
+
+    def check(self, s: int) -> None:
+        """Raise InvalidInput for bands of more codes than a vector has."""
+        wanted = (self.bands or 0) * (self.rows_per_band or 0)
+        if wanted > s:
+            detail = f"{self.bands} bands of {self.rows_per_band} codes are {wanted}; vectors of the map have {s}"
+            raise InvalidInput(detail, "/bands")
+
+
+class IndexRecord(BaseModel):
+    """An index."""
+
+    name: str
+    map: str = Field(description="Name of the map whose codes it keeps.")
+    keep: Literal["codes", "vectors"]
+    banding: Literal["bands", "scan"] = Field(
+        description="`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes."
+    )
+    bands: int | None = Field(description="Number of bands; null for a scan.")
+    rows_per_band: int | None = Field(description="Codes of a band; null for a scan.")
+    s: int = Field(description="Codes of a vector.")
+    bits: int = Field(description="Of a code.")
+    size: int = Field(description="Vectors in it.")
+    bytes: int = Field(description="Size of what is kept.")
+    created_at: datetime
+    ttl: int | None = Field(
+        description="Seconds that it lives after its last use: a search or a change. null for ever."
+    )
+    expires_at: datetime | None = Field(
+        description="When it is deleted by itself if it is not used before; null for never. A use moves it on where "
+        "more than a sixteenth of `ttl` has passed."
+    )
+
+
+class IndexPage(BaseModel):
+    """Indexes in order of their names."""
+
+    indexes: list[IndexRecord]
+    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+
+
+class UpsertAnswer(BaseModel):
+    """What has become of a batch of vectors."""
+
+    upserted: int = Field(description="How many vectors it had, new and replaced ones.")
+    warnings: Warnings = None
+
+
+class SearchResult(BaseModel):
+    """What is found for one query, best first."""
+
+    ids: list[int | str]
+    similarity: list[float] = Field(description="Estimated from codes. An estimate may be below 0.")
+    standard_error: list[float] = Field(
+        description="Of the estimates, by the rate at which codes agree. It is 0 where all agree or none does, which "
+        "is no certainty. Of the best of many, estimates are too high: that is not in it."
+    )
+    exact: list[float] | None = Field(None, description="Of the vectors themselves; only where these are compared.")
+    candidates: int = Field(description="How many vectors it was compared with.")
+
+
+class SearchAnswer(BaseModel):
+    """What a search has found."""
+
+    results: list[SearchResult] = Field(description="One for each query, in their order.")
+    warnings: Warnings = None
+
+
+def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
+    """The record of an index that holds so much."""
+    banding = "scan" if manifest.bands is None else "bands"
+    more = {"map": manifest.map.name, "banding": banding, "size": state.size, "bytes": state.nbytes}
+    return IndexRecord(**dict(manifest) | more)
+
+
+def layout(manifest: IndexManifest) -> Layout:
+    """How an index keeps its vectors."""
+    return Layout(manifest.s, manifest.bits, _banding(manifest.bands, manifest.rows_per_band), BLOCK)
+
+
+def _banding(bands: int | None, rows_per_band: int | None) -> Banding | None:
+    return None if bands is None or rows_per_band is None else Banding(bands, rows_per_band)
+
+
+# Standard errors by which an estimate may be too low where an exact similarity will decide.
+_ERRORS = 3.0
+# Of a rate: a law and its inverse are splines, which agree to 2e-9.
+_ROUNDING = 1e-8
+
+
+class IndexCodes(NamedTuple):
+    """How an index writes the codes of a map."""
+
+    law: CodeLaw
+
+    @property
+    def s(self) -> int:
+        """Codes of a row."""
+        return self.law.s
+
+    @property
+    def bits(self) -> int:
+        """Of a code."""
+        return self.law.encoder.bits
+
+    def written(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:
+        """The packed codes of rows, (n, ⌈s·bits/8⌉); InvalidInput names those that have none."""
+        return feature_map.codes(rows, self.law.encoder, pause=pause)
+
+    def least(self, similarity: float, is_decided_later: bool) -> int:
+        """In how many codes rows must agree for their similarity to be estimated as so large, or for it to be likely.
+
+        The latter is for rows that are compared exactly later; then 0 asks for nothing, as no kernel is less.
+        """
+        if is_decided_later and similarity <= 0:
+            return 0
+        rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
+        if is_decided_later:
+            rate -= _ERRORS * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
+        return max(0, ceil((rate - _ROUNDING) * self.s))
+
+    def similarities(self, counts: Whole) -> tuple[Matrix, Matrix]:
+        """Estimates and their standard errors."""
+        found = self.law.kernel(counts)
+        return found.value, found.standard_error
+
 
 logger = logging.getLogger(__name__)
 
@@ -49,12 +238,7 @@ class Indexes:
     """
 
     def __init__(
-        self,
-        store: IndexStore,
-        pins: Pins,
-        map_store: MapStore,
-        maps: Maps,
-        unfit: Callable[[], str | None],
+        self, store: IndexStore, pins: Pins, map_store: MapStore, maps: Maps, unfit: Callable[[], str | None]
     ) -> None:
         self._store, self._pins, self._map_store, self._maps, self._unfit = store, pins, map_store, maps, unfit
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)
@@ -147,7 +331,7 @@ class Indexes:
         feature_map = self._maps.of_index(manifest.map)
         if feature_map is None:
             raise StoreDamaged(f"index {name!r} is over a map {manifest.map.name!r} that is not there any more")
-        return OpenIndex(manifest, state, feature_map, IndexCodes.of(feature_map, "the map"), layout(manifest))
+        return OpenIndex(manifest, state, feature_map, IndexCodes(feature_map.code_law("the map")), layout(manifest))
 
     def _made(
         self, name: str, asked: AskedIndex, banding: Banding | None, text: str, ttl: int | None, owner: str
@@ -159,7 +343,7 @@ class Indexes:
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no index is created there")
         opened = self._maps.open(asked.map)
-        codes = IndexCodes.of(opened.feature_map, f"map {asked.map!r}")
+        codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
         asked.check(codes.s)
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
@@ -168,7 +352,7 @@ class Indexes:
             schema_version=IndexManifest.newest,
             token=secrets.token_hex(8),
             name=name,
-            digest=_digest(text, opened.digest),
+            digest="sha256:" + hashlib.sha256(f"{opened.digest} {text}".encode()).hexdigest(),
             created_at=now(),
             map=MapOfIndex(name=asked.map, token=there.token, digest=opened.digest),
             asked=text,
@@ -197,7 +381,3 @@ class Indexes:
             self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
-
-
-def _digest(asked: str, of_map: str) -> str:
-    return "sha256:" + hashlib.sha256(f"{of_map} {asked}".encode()).hexdigest()

@@ -53,13 +53,15 @@ class Limits(NamedTuple):
         unit = f"operations for {rows} rows, of which {fitting} at a time would pass" if fitting else "operations"
         self._check("max_operations", operations, self.max_operations, "the request takes", unit)
 
-    def check_spec(self, nbytes: int, n_commas: int = 0) -> None:
+    def check_spec(self, nbytes: int, n_commas: int = 0, what: str = "the spec") -> None:
         """Raise TooLarge for a spec of more than `max_spec_bytes`, or of lists that count as more."""
-        self._check_said("the spec", nbytes, n_commas)
+        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, f"{what} has")
+        said = f"{what} has {n_commas} commas in lists, where each thing counts as {_BYTES_PER_COMMA} bytes at least:"
+        self._check("max_spec_bytes", _BYTES_PER_COMMA * n_commas, self.max_spec_bytes, said)
 
     def check_options(self, nbytes: int, n_commas: int = 0) -> None:
         """Raise TooLarge for a request that says more than `max_spec_bytes` beside its rows, or counts as more."""
-        self._check_said("beside its rows the request", nbytes, n_commas)
+        self.check_spec(nbytes, n_commas, "beside its rows the request")
 
     def check_body(self, nbytes: int) -> None:
         """Raise TooLarge for a body that is longer than `max_body_bytes`."""
@@ -72,13 +74,6 @@ class Limits(NamedTuple):
     def check_batch_bytes(self, nbytes: int) -> None:
         """Raise TooLarge for vectors that are to be kept at once and take more than `max_body_bytes` as they are."""
         self._check("max_body_bytes", nbytes, self.max_body_bytes, "the vectors of the batch take", advice="send fewer")
-
-    def _check_said(self, what: str, nbytes: int, n_commas: int) -> None:
-        self._check("max_spec_bytes", nbytes, self.max_spec_bytes, f"{what} has")
-        counted = (
-            f"{what} has {n_commas} commas in lists, where each thing counts as {_BYTES_PER_COMMA} bytes at least:"
-        )
-        self._check("max_spec_bytes", _BYTES_PER_COMMA * n_commas, self.max_spec_bytes, counted)
 
     @staticmethod
     def _check(limit: str, value: int, allowed: int, what: str, unit: str = "bytes", advice: str = "") -> None:

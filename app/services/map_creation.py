@@ -1,28 +1,94 @@
-"""The creation of maps: found to be there, built at once, or left to a job."""
+"""The creation of maps: found to be there, built at once, left to a job, or only tried."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from app.core.building import Building
+from pydantic import BaseModel, Field
+
+from app.core.arrays import Rows
+from app.core.building import Building, RowsOf
+from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.maps import family_of
-from app.core.progress import OutOfTime, Progress, begin_anew
+from app.core.maps import build, family_of
+from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
+from app.jobs.errors import NotMine
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.services.asked import drawn, settled
-from app.services.building import DatasetReplaced, build_later, built, kept_rows
+from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, drawn, settled
 from app.services.datasets import Datasets
-from app.services.errors import DatasetNotFound, MapExists
-from app.services.left_open import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled
+from app.services.errors import Check, DatasetNotFound, MapExists, unchecked
 from app.services.limits import Limits
-from app.services.map_records import MapRecord, read_spec, record
-from app.services.preconditions import Check, unchecked
+from app.services.maps import MapRecord, read_spec, record
+from app.services.status import versions
 from app.store.errors import Gone, StoreUnavailable
 from app.store.map_manifest import MapManifest, SpecEntry
-from app.store.maps import MapStore
+from app.store.maps import MapStore, NewMap
 from app.store.reservations import NameTaken, State
+
+KIND = "build-map"
+
+
+class DatasetReplaced(InvalidInput):
+    """A dataset is not the one any more that it was when the work on it began."""
+
+
+def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
+    """The rows of the datasets that a spec names, as they were when the work began, or its job was submitted.
+
+    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same: those with the digest
+    that the dataset had then. Whatever is taken from one dataset is of the same rows, too.
+    """
+
+    def rows(dataset: str, pointer: str) -> Rows:
+        try:
+            found, digest, _ = datasets.read(Reference(dataset))
+        except DatasetNotFound as error:
+            raise InvalidInput(str(error), pointer) from error
+        if digest != digests[dataset]:
+            detail = f"dataset {dataset!r} is not the one that was there when the job was submitted"
+            raise DatasetReplaced(detail, pointer)
+        return found
+
+    return rows
+
+
+def built(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
+    """A map, built and not stored yet, which will live so long after its last use.
+
+    Raises what the family's `build` does.
+    """
+    spec, asked, warnings = numbers
+    made = build(spec, building)
+    made = made._replace(warnings=warnings + made.warnings)
+    return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked, ttl)
+
+
+def build_reserved(
+    store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext
+) -> None:
+    """Build the map whose name is reserved for the job, and store it in the place of the reservation.
+
+    Raises:
+        NotMine: the map is not wanted any more.
+    """
+    reserved = store.find(payload["name"])
+    if reserved is None or reserved.job != context.job_id:
+        # An earlier attempt may have stored the map and died before it could say so.
+        return
+    try:
+        spec, rows = MapSpec.model_validate_json(store.spec(reserved)), kept_rows(datasets, payload["digests"])
+        numbers = Settled(spec, reserved.asked, reserved.warnings)
+        if reserved.is_open:
+            numbers = settled(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
+        made = built(reserved.name, numbers, Building(threads, context, rows))
+        store.create(made, reserved, context.announce, context.owner)
+    except (Gone, NameTaken):
+        raise NotMine(context.job_id) from None
+
 
 # Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
 _COPIES_OF_ROWS = 4
@@ -79,7 +145,7 @@ class MapCreation(NamedTuple):
         while True:
             # Another was at the name just now, or at a dataset.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, asked, progress, settling, owner, ttl)
+                return self._create(name, asked, progress, settling or Progress(), owner, ttl)
 
     def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = unchecked) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
@@ -104,13 +170,7 @@ class MapCreation(NamedTuple):
         return False
 
     def _create(
-        self,
-        name: str,
-        asked: AskedSpec,
-        progress: Progress | None,
-        settling: Progress | None,
-        owner: str,
-        ttl: int | None,
+        self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress, owner: str, ttl: int | None
     ) -> Created:
         there = self._standing(name)
         if there is not None:
@@ -124,15 +184,29 @@ class MapCreation(NamedTuple):
         checkpoint, is_open = None, True
         numbers = Settled(asked.spec, asked.left_open.text)
         try:
-            watching = progress or settling or Progress()
+            watching = progress or settling
             numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
             if progress is not None:
                 made = built(name, numbers, Building(self.threads, progress, rows), ttl)
                 return Created(record(self.store.create(made, owner=owner), numbers.spec), True)
         except OutOfTime as over:
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
-        reserved = build_later(self.jobs, self.store, name, numbers, digests, checkpoint, is_open, owner, ttl)
-        return Created(record(reserved, numbers.spec), True)
+        spec, text, warnings = numbers
+        job_id, room = self.jobs.new_id(name), family_of(spec.sampler).frozen_bytes(spec)
+        reserved, reservation = self.store.reserve(
+            name, spec.canonical(), job_id, text, warnings, is_open, room, owner, ttl
+        )
+        self.jobs.submit(
+            KIND,
+            {"name": name, "digests": digests},
+            subject={"map": name},
+            result_link=f"/v1/maps/{name}",
+            reservation=reservation,
+            job_id=job_id,
+            checkpoint=checkpoint,
+            owner=owner,
+        )
+        return Created(record(reserved, spec), True)
 
     def check_store(self, asked: AskedSpec, owner: str) -> None:
         """Raise QuotaExceeded or StoreUnavailable if the store takes no such map of this owner now."""
@@ -215,3 +289,73 @@ class MapCreation(NamedTuple):
         if stored.canonical() not in texts:
             raise MapExists(there.name, there.digest or None)
         return stored
+
+
+class MapPreview(BaseModel):
+    """What a spec would make, had it been put. Nothing is stored."""
+
+    name: str
+    exists: bool = Field(description="Whether a map of this name and spec is there already, or being built.")
+    spec: MapSpec | dict[str, Any] = Field(
+        description="With all defaults filled in, and numbers found in datasets where there was time to find them."
+    )
+    at_once: bool = Field(
+        description="Whether it was built in the time of this request. If not, a job would go on with it; sizes are "
+        "then the most that they can become, and building may have more to warn of, or refuse the spec."
+    )
+    n_frequencies: int = Field(description="Number of frequencies, hashes or landmarks.")
+    n_output: int = Field(description="Columns of a transformed row; codes of a row, for kernel gmm.")
+    bytes: int = Field(description="Size of the frozen arrays.")
+    building_bytes: int = Field(description="Most memory that building takes.")
+    seconds: float | None = Field(
+        description="What building took, or would take, by the steps done in the time of this request; null where "
+        "that is not known."
+    )
+    report: dict[str, float] | None = Field(description="As of the record.")
+    warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, as far as it is known.")
+
+
+def preview(
+    creation: MapCreation, name: str, asked: AskedSpec, progress: TimedProgress | None, owner: str = ""
+) -> MapPreview:
+    """Check a spec as a creation would, and build it until the progress ends that; without one, only check it.
+
+    Raises what `MapCreation.create` does, but what has to do with jobs.
+    """
+    exists = creation.is_there(name, asked)
+    digests, building_bytes = creation.checked(asked)
+    if not exists:
+        creation.check_store(asked, owner)
+    numbers, made, seconds = Settled(asked.spec), None, None
+    is_open = asked.left_open.input is not None or asked.left_open.kernel is not None
+    began = time.monotonic()
+    try:
+        if progress is not None:
+            rows = kept_rows(creation.datasets, digests)
+            numbers = settled(asked, rows, creation.threads, lambda: progress.checkpoint(begin_anew))
+            is_open = False
+            if building_bytes <= creation.limits.max_build_bytes:
+                made = build(numbers.spec, Building(creation.threads, progress, rows))
+                seconds = time.monotonic() - began
+    except OutOfTime as over:
+        seconds = (time.monotonic() - began) * over.of / over.step if over.step else None
+    left_open, spec = asked.left_open if is_open else LeftOpen(draws_seed=asked.left_open.draws_seed), numbers.spec
+    if made is None:  # the most that may become of the spec
+        family = family_of(spec.sampler)
+        (s, columns), nbytes = family.largest(spec), family.frozen_bytes(spec)
+    else:
+        nbytes = sum(array.nbytes for array in made.arrays.values())
+        s, columns = made.n_frequencies, made.n_output
+    return MapPreview(
+        name=name,
+        exists=exists,
+        spec=spec if left_open == NOTHING else left_open.shown(spec),
+        at_once=made is not None,
+        n_frequencies=s,
+        n_output=columns,
+        bytes=nbytes,
+        building_bytes=building_bytes,
+        seconds=seconds,
+        report=None if made is None else made.report,
+        warnings=numbers.warnings + (() if made is None else made.warnings),
+    )

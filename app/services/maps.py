@@ -1,35 +1,136 @@
-"""Find, list and delete maps, and keep those in use ready."""
+"""Maps: their records, and those in use."""
 
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import datetime
 from functools import partial
+from importlib.metadata import version
 from math import prod
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from app.core.answers import RowBlocks
 from app.core.arrays import row_blocks
+from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived, family_of, opened
 from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
 from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobError, link
+from app.services.asked import LeftOpen
 from app.services.cache import Cache, latest
-from app.services.errors import ArrayNotFound, MapInUse, MapNotFound, MapNotReady
+from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
 from app.services.limits import Limits
-from app.services.map_records import MapRecord, read_spec, record, written
-from app.services.preconditions import Check, digest_in, unchecked
-from app.services.results import BLOCK_BYTES
+from app.services.vectors import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.index_manifest import MapOfIndex
 from app.store.map_manifest import MapManifest, digest
 from app.store.maps import MapStore
 from app.store.pins import Pins
 from app.store.reservations import State
+
+# The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
+_LONG_SPEC = 1 << 16
+_VERSION = version("bochner")
+_NO_SPEC = '"spec":{}'
+_AS_PUT = "As it was put, while a job is still to find numbers for what was left to a dataset."
+
+
+class MapRecord(BaseModel):
+    """A map: its spec with all defaults filled in, and what became of it."""
+
+    name: str
+    status: Literal["building", "ready", "failed"]
+    spec: MapSpec | Annotated[dict[str, Any], Field(description=_AS_PUT)]
+    error: JobError | None = Field(description="Why its job failed.")
+    n_frequencies: int | None = Field(
+        description="Number of frequencies (hashes, for kernel gmm) after building, null before."
+    )
+    n_output: int | None = Field(
+        description="Columns of a transformed row (codes of a row, for kernel gmm), null before building."
+    )
+    digest: str | None = Field(
+        description="SHA-256 over spec and frozen arrays, null before building; also the ETag. Built anew on another "
+        "kind of processor, learned sets and landmark maps have another."
+    )
+    bytes: int = Field(description="Size of the frozen arrays.")
+    created_at: datetime
+    ttl: int | None = Field(
+        description="Seconds that it lives after its last use: a transform, a diagnostic, whatever reads its arrays. "
+        "null for ever."
+    )
+    expires_at: datetime | None = Field(
+        description="When it is deleted by itself if it is not used before; null for never, and while a job builds it. "
+        "A use moves it on where more than a sixteenth of `ttl` has passed."
+    )
+    generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
+    parameter_stream: int | None = Field(
+        description="For kernel gmm, version of the random parameters; codes of one version are the same for ever."
+    )
+    signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
+    job: str | None = Field(description="Link of the job that builds the map, or could not; null when it is ready.")
+    report: dict[str, float] | None = Field(
+        description="How a learned set came out: start and end of its objective (normalised D² over the box; for a "
+        "reweighted grid and for differences data the mean squared error over pairs of rows), sum of the weights and "
+        "points kept. Where a dataset was at hand also relative Frobenius errors of Gram matrices, of the set "
+        "(gram_error) and of what learning began with (gram_error_start): on up to 500 rows that may have been learned "
+        "from, and, with _held_out, on rows_held_out others; of a box they were part of the column ranges only. null "
+        "for sets that are not learned."
+    )
+    warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
+
+
+class MapPage(BaseModel):
+    """Maps in order of their names."""
+
+    maps: list[MapRecord]
+    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+
+
+def read_spec(name: str, text: str) -> MapSpec:
+    """The spec of a map from its stored text; StoreDamaged if this version of the service does not know such a spec."""
+    try:
+        return MapSpec.model_validate_json(text)
+    except (ValidationError, InvalidInput) as error:
+        raise StoreDamaged(f"the spec of map {name!r} is none that this version can read") from error
+
+
+def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
+    """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
+    known = read_spec(manifest.name, spec) if isinstance(spec, str) else spec
+    if not manifest.is_open:
+        return _record(manifest, known)
+    return _record(manifest, LeftOpen.model_validate_json(manifest.asked).shown(known))
+
+
+def written(manifest: MapManifest, spec: str) -> bytes:
+    """The record as JSON; a long spec of this version stands in it as it is stored. Raises what `record` raises."""
+    by = manifest.generator.get("bochner", _VERSION)  # missing where a job still builds it
+    is_known = manifest.schema_version == MapManifest.newest and by == _VERSION and not manifest.is_open
+    if len(spec) < _LONG_SPEC or not is_known:
+        return record(manifest, spec).model_dump_json().encode()
+    before, _, after = _record(manifest, {}).model_dump_json().partition(_NO_SPEC)
+    return f'{before}"spec":{spec}{after}'.encode()
+
+
+def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
+    more = {
+        "status": manifest.state.value,
+        "error": None if manifest.error is None else JobError.model_validate(manifest.error),
+        "spec": spec,
+        "digest": manifest.digest or None,
+        "bytes": manifest.nbytes,
+        "signature": f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
+        "job": None if manifest.job is None else link(manifest.job),
+    }
+    return MapRecord(**dict(manifest) | more)
+
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +164,7 @@ class Maps:
     """
 
     def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, pins: Pins) -> None:
-        self._store = store
-        self._jobs, self._pins = jobs, pins
-        self._limits = limits
-        self._threads = threads
+        self._store, self._jobs, self._pins, self._limits, self._threads = store, jobs, pins, limits, threads
         self._open, self._kept = cache.keeping(self._load), cache.there
 
     def get(self, name: str) -> MapRecord:
@@ -209,7 +307,21 @@ class Maps:
             NewerVersion: it has a later parameter stream than this version knows.
             TooLarge: a row of an array, or one that is computed or computed from, passes `max_result_bytes`.
         """
-        return latest(lambda: self._taken_away(self._used(name)))
+
+        def read() -> TakenMap:
+            manifest = self._used(name)
+            text, spec = self._spec_of(manifest)
+            whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
+            arrays: dict[str, NDArray[Any] | RowBlocks] = {}
+            for array, entry in manifest.arrays.items():
+                is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
+                arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
+            computed = derived(spec, whole)
+            self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
+            arrays |= computed
+            return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
+
+        return latest(read)
 
     def _used(self, name: str) -> MapManifest:
         """The manifest of a map that is being used, which so lives on; raises what `_built` raises."""
@@ -220,18 +332,6 @@ class Maps:
             except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
                 logger.warning("the use of map %r is not noted: %s", name, error)
         return manifest
-
-    def _taken_away(self, manifest: MapManifest) -> TakenMap:
-        text, spec = self._spec_of(manifest)
-        whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
-        arrays: dict[str, NDArray[Any] | RowBlocks] = {}
-        for array, entry in manifest.arrays.items():
-            is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
-            arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
-        computed = derived(spec, whole)
-        self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
-        arrays |= computed
-        return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
 
     def _whole(self, manifest: MapManifest, array_name: str) -> NDArray[Any]:
         self._limits.check_result(manifest.arrays[array_name].nbytes)

@@ -4,23 +4,29 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from app.core.arrays import Rows
+from app.core.datasets import Reference
 from app.core.diagnostics import Diagnostic, Finding
 from app.core.errors import InvalidInput
+from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
+from app.core.indexes.answer import Advice
 from app.core.model import Frozen
 from app.core.names import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
 from app.core.progress import OutOfTime, Progress, packed, unpacked
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.datasets import GatedRows, at_their_datasets, dataset_digests
+from app.services.datasets import Datasets, GatedRows, at_their_datasets, dataset_digests, rows_in
 from app.services.limits import Limits
-from app.services.maps import OpenMap
+from app.services.maps import Maps, OpenMap
 from app.services.vectors import warnings_of
 
 DIAGNOSE, RECOMMEND, ADVISE = "diagnose", "recommend", "advise"
+
+_MEMORY_ADVICE = (
+    "take a map of fewer hashes, or a dataset of fewer rows, for which bands have a larger share to look at"
+)
 
 
 class Measurement(NamedTuple):
@@ -49,6 +55,45 @@ class Measurement(NamedTuple):
         changed = [called for called, digest in self.digests.items() if digest != digests[called]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
+
+
+class Adviser(NamedTuple):
+    """Prepares advice."""
+
+    maps: Maps
+    datasets: Datasets
+    threads: int
+    """How many it may use; the times that it measures are of so many."""
+
+    def measurement(self, options: AdviceOptions) -> Measurement:
+        """Advice on an index over a map, for rows like those of a dataset, ready to run.
+
+        Raises:
+            MapNotFound, MapNotReady, DatasetNotFound: what the options name is not there.
+            InvalidInput: the map has no codes, or the dataset too few rows, or of another width.
+        """
+        subject = self.maps.open(options.map)
+        feature_map = subject.feature_map
+        given = self.datasets.gated({"vectors": Reference(options.dataset)}, feature_map.spec.gate)
+        rows = given.rows["vectors"]
+        with at_their_datasets(given.references):
+            check(feature_map, int(rows.shape[0]), options.k)
+
+        def run(progress: Progress) -> Finding[Advice]:
+            with at_their_datasets(given.references):
+                return advised(feature_map, rows, options, progress, self.threads)
+
+        return Measurement(
+            kind=ADVISE,
+            subject={"map": options.map},
+            options=options,
+            given=given,
+            digests={f"map {subject.name!r}": subject.digest, **dataset_digests(given.digests)},
+            run=run,
+            nbytes=advice_bytes(feature_map, rows, options.k),
+            advice=_MEMORY_ADVICE,
+            warnings=warnings_of(feature_map, given.rows),
+        )
 
 
 class Measurements(NamedTuple):
@@ -150,7 +195,4 @@ def attached(rows: Rows) -> bytes:
 def detached(attachment: bytes) -> Rows:
     """The rows that `attached` was given, in their dtype."""
     arrays = unpacked(attachment)
-    if "rows" in arrays:
-        return arrays["rows"]
-    parts = (arrays["values"], arrays["indices"], arrays["indptr"])
-    return sparse.csr_array(parts, shape=tuple(arrays["shape"].tolist()))
+    return rows_in(arrays, arrays.get("shape", ()))

@@ -1,13 +1,14 @@
-"""Which map to take: recommendations, checked and ready to run."""
+"""Which map to take: recommendations for rows and their labels, checked and ready to run."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from app.core.arrays import AFTER_INPUT, PostedRows, Rows, check_range, floats, vectors
+from app.core.arrays import AFTER_INPUT, PostedRows, Rows, check_range, dense, floats, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
@@ -17,7 +18,7 @@ from app.core.kernels import Kernel
 from app.core.kernels.coarseness import Coarseness
 from app.core.names import shortened
 from app.core.progress import Progress
-from app.core.recommendations import InputMember, KernelMember, KernelsMember, RecommendationOptions
+from app.core.recommendations import InputMember, KernelMember, KernelsMember, Label, LabelColumn, RecommendationOptions
 from app.core.recommendations.answer import Ranking
 from app.core.recommendations.candidates import (
     Objective,
@@ -29,15 +30,103 @@ from app.core.recommendations.candidates import (
     widest_map_bytes,
 )
 from app.core.recommendations.drawing import drawing
-from app.core.recommendations.held_out import FEWEST_ROWS, Shares, shared_out
+from app.core.recommendations.held_out import FEWEST_ROWS, Places, Shares, shared_out
+from app.core.recommendations.labels import FEWEST_LABELLED, Labels
 from app.core.recommendations.trials import MOST_ROWS, check_shape, recommended
-from app.services.asked import Parse, after_input, fit_of, rows_of, with_scale, without_scale
-from app.services.building import kept_rows
-from app.services.datasets import Datasets, at_their_datasets, dataset_digests
-from app.services.labelled import Task, labelled
-from app.services.left_open import ScaleOfRows
+from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
+from app.services.datasets import Datasets, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
+from app.services.map_creation import kept_rows
 from app.services.measurements import RECOMMEND, Measurement
+
+
+class Task(NamedTuple):
+    """The rows that maps are measured on, where they come from, and their labels."""
+
+    rows: Rows
+    """Up to `MOST_ROWS`, without a column of labels."""
+    taken: Places
+    """Their numbers among all rows of the dataset, or of the request."""
+    n: int
+    """How many these are."""
+    every: PostedRows | Reference
+    """All of these rows, from which a length scale is taken, without a column of labels."""
+    dataset: str | None
+    """The dataset that samplers may learn from; None where the rows came as they are, or are narrower than it."""
+    labels: Labels | None
+    y: tuple[Label, ...] | LabelColumn | None
+    """The labels as a job needs them: of bare rows those that are taken, as no others are attached to it."""
+    digests: dict[str, str]
+    """The digest of a dataset of labels, by its name."""
+
+
+def labelled(
+    datasets: Datasets, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], given: GatedRows
+) -> Task:
+    """The rows of a request that are taken, with their labels.
+
+    Raises:
+        InvalidInput: there are too few labels, too many, or none that could be told.
+        DatasetNotFound: labels are of a dataset that is not there.
+    """
+    source, rows, y = posted["vectors"], given.rows["vectors"], options.y
+    own, dataset = None, None
+    if isinstance(source, Reference):
+        dataset = source.dataset
+        own, digest, _ = datasets.read(Reference(source.dataset))
+        if digest != given.digests[source.dataset]:
+            raise InvalidInput(f"dataset {source.dataset!r} was replaced meanwhile; ask again", source.place)
+        n = int(own.shape[0])
+    else:
+        n = int(source.shape[0])
+    taken = _taken(source, n, options.seed)
+    task = Task(rows, taken, n, source, dataset, None, None, {})
+    if y is None:
+        return task
+    if isinstance(y, LabelColumn):
+        values, digests = _column(datasets, y, own)
+        if y.dataset is None and rows.shape[1] > y.column:
+            others = np.arange(rows.shape[1]) != y.column
+            task = task._replace(rows=rows[:, others], every=source if own is None else own[:, others], dataset=None)
+    else:
+        values, digests = np.asarray(y, _dtype(y)), {}
+    if len(values) != n:
+        raise InvalidInput(f"{len(values)} labels came for {n} rows", "/y")
+    if len(taken) < FEWEST_LABELLED:
+        raise InvalidInput(f"{len(taken)} labelled rows came; {FEWEST_LABELLED} are wanted at least", "/y")
+    of_taken = values[taken]
+    labels = Labels(of_taken, None if options.labels_are is None else options.labels_are == "numbers")
+    kept = tuple(of_taken.tolist()) if own is None else y
+    return task._replace(labels=labels, y=kept, digests=digests)
+
+
+def _taken(source: PostedRows | Reference, n: int, seed: int) -> Places:
+    """The numbers of the rows that come through the gate of this seed, of n."""
+    if isinstance(source, Reference) and source.rows is not None:
+        numbers = sampled(n, source.rows, source.seed)
+        return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
+    return sampled(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
+
+
+def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:
+    """The labels of a column, and the digest of their dataset, if it is not that of the rows."""
+    digests: dict[str, str] = {}
+    if y.dataset is not None:
+        own, digests[y.dataset], _ = datasets.read(Reference(y.dataset))
+    if own is None:
+        raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
+    if y.column >= own.shape[1]:
+        raise InvalidInput(f"column {y.column} is wanted; the dataset has {own.shape[1]}, from 0 on", "/y/column")
+    return dense(own[:, [y.column]])[:, 0], digests
+
+
+def _dtype(y: tuple[Label, ...]) -> type:
+    """The type of the labels of a list; InvalidInput where strings and others are mixed."""
+    strings = sum(isinstance(one, str) for one in y)
+    if 0 < strings < len(y):
+        raise InvalidInput(f"{strings} of {len(y)} labels are strings; all are, or none", "/y")
+    return str if strings else bool if all(isinstance(one, bool) for one in y) else float
+
 
 # Of the maps that are tried.
 _DTYPE = np.dtype(np.float32)
@@ -61,12 +150,6 @@ def _gate(seed: int, has_input: bool) -> Callable[[PostedRows, str], Rows]:
     return some
 
 
-def _warnings(kernels: list[Kernel], rows: Rows) -> tuple[str, ...]:
-    """The warning of the first kernel for whose maps, in float32, these rows are too far from 0, if there is one."""
-    each = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
-    return next(filter(None, each), ())
-
-
 @contextmanager
 def _at_place(place: str) -> Iterator[None]:
     """Refusals of a kernel point to its place in the list, if it came in one."""
@@ -77,31 +160,6 @@ def _at_place(place: str) -> Iterator[None]:
         if not (place and kernel):
             raise
         raise InvalidInput(error.detail, f"/kernel/{place}{rest}") from error
-
-
-def _wanted(options: RecommendationOptions, first: Input | None) -> Wanted:
-    """The wishes of a request, whose maps all have this input."""
-    objective = options.objective or (Objective.error if options.y is None else Objective.score)
-    return Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
-
-
-def _settled(
-    options: RecommendationOptions, kernels: list[Kernel], first: Input | None, y: Any
-) -> RecommendationOptions:
-    """The options of a job, with numbers for what the request takes from rows."""
-    return options.model_copy(
-        update={
-            "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
-            "multiples": (1.0,),
-            "input": None if first is None else first.model_dump(mode="json"),
-            "y": y,
-        }
-    )
-
-
-def _called(source: PostedRows | Reference) -> str:
-    """The rows, for people."""
-    return f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
 
 class Recommendations(NamedTuple):
@@ -196,7 +254,9 @@ class Recommendations(NamedTuple):
         with at_their_datasets(given.references):
             task = labelled(self.datasets, options, posted, given)
             check_shape(task.rows)
-            asked = _wanted(options, self._input(options.input, posted["vectors"], task, parse))
+            objective = options.objective or (Objective.error if options.y is None else Objective.score)
+            first = self._input(options.input, posted["vectors"], task, parse)
+            asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
             asked.check(task.labels is not None)
             if asked.input is not None:
                 task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
@@ -207,7 +267,8 @@ class Recommendations(NamedTuple):
         wanted = self._fitting(asked, n, d, kernels)
         learned = sorted(learned_from(kernels, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
-        kept, called = kept_rows(self.datasets, digests), _called(posted["vectors"])
+        kept, source = kept_rows(self.datasets, digests), posted["vectors"]
+        called = f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
@@ -225,15 +286,24 @@ class Recommendations(NamedTuple):
                 )
             return Finding(answer, drawing(answer, called))
 
+        # Of each kernel for whose maps, in float32, the rows are too far from 0.
+        doubts = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
+        # For the job, in the place of what the request takes from rows.
+        numbers = {
+            "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
+            "multiples": (1.0,),
+            "input": None if wanted.input is None else wanted.input.model_dump(mode="json"),
+            "y": task.y,
+        }
         return Measurement(
             kind=RECOMMEND,
             subject={},
-            options=_settled(options, kernels, wanted.input, task.y),
+            options=options.model_copy(update=numbers),
             given=given,
             digests=dataset_digests(digests),
             run=run,
             nbytes=max(recommended_bytes(n, d, wanted, kernel) for kernel in kernels),
-            warnings=_warnings(kernels, rows),
+            warnings=next(filter(None, doubts), ()),
         )
 
     def _shared_out(self, asked: Wanted, task: Task, kernels: list[Kernel], seed: int) -> tuple[Wanted, Shares]:

@@ -1,12 +1,23 @@
-"""Whether the service is ready, and its versions."""
+"""Whether the service is ready, its versions, and figures for operators."""
 
-from collections.abc import Callable
+import platform
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
+from typing import Any, cast
 
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.registry import Collector
+
+from app.jobs.jobs import Jobs
+from app.metrics import declared
+from app.metrics.declared import Declared
 from app.services.warm_up import get_ready
+from app.store.account import Account, Quota
+from app.store.clients import Client
 from app.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
-from app.store.servers import StoreInfo
+from app.store.servers import StoreInfo, memory_of
 
 
 @dataclass
@@ -61,3 +72,55 @@ class Status:
 def versions() -> dict[str, str]:
     """Versions of the service and of the libraries that its numbers come from."""
     return {package: version(package) for package in ("bochner", "numpy", "scipy")}
+
+
+class StoreFigures(Collector):
+    """Asks the store whenever it is collected."""
+
+    def __init__(
+        self, client: Client, account: Account, quota: Quota, jobs: Jobs, keeping: Callable[[], StoreInfo]
+    ) -> None:
+        self._client, self._account, self._quota, self._jobs = client, account, quota, jobs
+        self._keeping = keeping
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics that are declared as asked for. Without the store, only whether it is there."""
+        found = versions()
+        told = [found["bochner"], found["numpy"], found["scipy"], platform.python_version()]
+        yield _family(GaugeMetricFamily, declared.INFO, (told, 1))
+        try:
+            asked = [*self._of_store(), *self._of_jobs()]
+        except StoreUnavailable:
+            yield _gauge(declared.STORE_UP, 0)
+        else:
+            yield _gauge(declared.STORE_UP, 1)
+            yield from asked
+
+    def _of_store(self) -> Iterator[Metric]:
+        usage = self._account.usage()
+        yield _gauge(declared.STORE_BYTES, usage.nbytes)
+        yield _gauge(declared.STORE_NAMES, usage.names)
+        yield _gauge(declared.STORE_BYTES_LIMIT, self._quota.max_store_bytes)
+        yield _gauge(declared.STORE_NAMES_LIMIT, self._quota.max_store_names)
+        yield _gauge(declared.STORE_MEMORY, memory_of(self._client))
+        yield _gauge(declared.STORE_WARNINGS, len(self._keeping().warnings))
+
+    def _of_jobs(self) -> Iterator[Metric]:
+        tally = self._jobs.tally()
+        yield _family(GaugeMetricFamily, declared.JOBS, (["queued"], tally.queued), (["running"], tally.running))
+        yield _family(CounterMetricFamily, declared.JOBS_ENDED, *tally.ended.items())
+        for of, by_kind in ((declared.JOB_SECONDS_RUN, tally.ran), (declared.JOB_SECONDS_WAITED, tally.waited)):
+            each = (([kind], [*seconds.buckets], seconds.total) for kind, seconds in by_kind.items())
+            yield _family(HistogramMetricFamily, of, *each)
+
+
+def _family(kind: Callable[..., Any], of: Declared, *samples: tuple[Any, ...]) -> Metric:
+    """A metric, with the arguments of `add_metric` for each of its values."""
+    found = kind(of.name, of.told, labels=of.labels)
+    for sample in samples:
+        found.add_metric(*sample)
+    return cast(Metric, found)
+
+
+def _gauge(of: Declared, value: float | None) -> Metric:
+    return _family(GaugeMetricFamily, of, *([] if value is None else [([], value)]))  # a limit that there is not

@@ -1,18 +1,67 @@
-"""Features and Gram blocks of vectors."""
+"""Features, Gram blocks, codes and similarities of vectors.
 
-from collections.abc import Mapping
+Functions raise InvalidInput for rows that have no features, cannot be hashed or compared; and TooLarge where a limit is
+passed.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from itertools import chain
+from math import inf, prod
 from typing import Any
 
 import numpy as np
 
-from app.core.answers import IDS, SIGNATURE, Answer, RowBlocks
-from app.core.arrays import Array, Matrix, Rows
-from app.core.errors import InvalidInput
+from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks
+from app.core.arrays import Array, Matrix, Rows, row_blocks
+from app.core.errors import InvalidInput, InvalidOption
+from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.ids import Ids
 from app.core.maps import FeatureMap
-from app.services import results
 from app.services.limits import Limits
+
+# Making a number of a result, such as a cosine, takes as long as so many multiplications, beside those it is made of.
+_OPERATIONS_PER_NUMBER = 160
+BLOCK_BYTES = 1 << 23
+"""The most that is made at a time of a result in blocks; smaller results are made whole."""
+
+
+def made(
+    x: Rows,
+    row: tuple[tuple[int, ...], np.dtype[Any]],
+    operations: int,
+    per_number: int,
+    limits: Limits,
+    check: Callable[[], None],
+    make: Callable[[Rows], Array],
+    largest: float = inf,
+) -> Array | RowBlocks:
+    """The result that `make` gives for the rows x, whole or in blocks, none of which passes `max_result_bytes`.
+
+    Args:
+        x: rows of the request.
+        row: shape and dtype of one row of the result.
+        operations: multiplications that the result takes.
+        per_number: those that writing and sending a number of it takes.
+        limits: of the request.
+        check: raises what `make` may raise. It is called before the first of several blocks is made.
+        make: gives for some rows what it would give for them among all rows.
+        largest: no entry of the result is larger.
+
+    Raises:
+        TooLarge: a single row of the result, or all work with it, passes a limit.
+    """
+    shape, dtype = row
+    n = x.shape[0]
+    numbers = n * prod(shape) * (2 if dtype.kind == "c" else 1)
+    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * numbers, n)
+    row_bytes = prod(shape) * dtype.itemsize
+    limits.check_result(row_bytes)
+    most = min(BLOCK_BYTES, limits.max_result_bytes)
+    if n * row_bytes <= most:
+        return make(x)
+    check()
+    return RowBlocks((n, *shape), dtype, [*row_blocks(n, most // row_bytes)], lambda block: make(x[block]), largest)
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:
@@ -24,7 +73,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
         InvalidInput: vectors have no features.
         TooLarge: a row of the result, or the work, passes a limit.
     """
-    features = results.made(
+    features = made(
         x,
         ((feature_map.n_output,), feature_map.gram_dtype),
         feature_map.operations(x),
@@ -52,8 +101,7 @@ def identified(answer: Answer, ids: Ids | None) -> Answer:
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
     """Doubts about features of these rows, a sentence each; the keys are their names in the request, such as `x`."""
-    every = (feature_map.warnings(given, member) for member, given in rows.items())
-    return tuple(chain.from_iterable(every))
+    return tuple(chain.from_iterable(feature_map.warnings(given, member) for member, given in rows.items()))
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
@@ -86,3 +134,65 @@ def _in_range(exact: Matrix, dtype: np.dtype[Any]) -> Array:
             "dtype of this map; dtype float64 has more room"
         )
     return found
+
+
+class OnZero(StrEnum):
+    """A row that is all zero has no codes: either the request is refused, or the row is marked with codes of -1."""
+
+    refuse = "refuse"
+    mark = "mark"
+
+
+def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_number: int) -> Answer:
+    """Codes of the vectors, in their order; `per_number` as in `vectors.transform`."""
+    s = hashing.n_frequencies
+
+    def check() -> None:
+        if not written.marked:
+            hashing.check_rows(x, "/vectors")
+
+    row = written.row(s, hashing.spec.input_dim)
+    operations = hashing.operations(x)
+    hashed = made(x, row, operations, per_number, limits, check, lambda rows: hashing.codes(rows, written))
+    if written.encoding is not Encoding.one_hot:
+        return {"codes": hashed}
+    return {"codes": OneHot(hashed, s << written.bits, ~hashing.uncoded(x))}
+
+
+def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -> Encoder | None:
+    """How the codes of a similarity are written; None if the client does not say.
+
+    Raises:
+        InvalidOption: the options do not go together, or not with this map.
+    """
+    if gamma is not None and (refusal := hashing.gamma_refusal()) is not None:
+        raise InvalidOption(refusal, "gamma")
+    if options.encoding is None and options != CodeOptions():
+        raise InvalidOption("bits, bits_of and rows_per_band belong to an encoding, and none came", "encoding")
+    return None if options.encoding is None else hashing.encoder_of(options)
+
+
+def similarity_of_vectors(
+    hashing: FeatureMap, x: Rows, y: Rows, by: Encoder, gamma: float | None, limits: Limits
+) -> Answer:
+    """The kernel of row i of x with row i of y: estimated from codes, and exact.
+
+    `by` says which codes to compare. With a gamma, the RBF kernel is estimated too.
+    """
+    _check_paired(x, y)
+    limits.check_result(hashing.kernel.exact_bytes(x, y))
+    limits.check_operations(hashing.operations(x) + hashing.operations(y), x.shape[0])
+    hashing.check_rows(x, "/x")
+    hashing.check_rows(y, "/y")
+    return {**hashing.similarity(x, y, by, gamma)}
+
+
+def similarity_of_codes(hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
+    """The kernel of row i of x with row i of y, estimated from codes that are written as `by` says."""
+    _check_paired(x, y)
+    return {**hashing.similarity_of_codes(x, y, by, gamma)}
+
+
+def _check_paired(x: Rows | Codes, y: Rows | Codes) -> None:
+    if x.shape[0] != y.shape[0]:
+        raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; row i of x goes with row i of y", "/y")

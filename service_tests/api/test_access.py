@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.api.roles import ROLES
+from app.api.access import ROLES
 from app.store.keys import Role
 from service_tests.api.operations import OPERATIONS
 from service_tests.cases import each

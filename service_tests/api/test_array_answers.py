@@ -8,8 +8,7 @@ import numpy as np
 from starlette.responses import StreamingResponse
 
 from app.api.admission import Admission
-from app.api.array_answers import array_response
-from app.api.negotiation import Wanted
+from app.api.negotiation import Wanted, array_response
 from app.core.answers import RowBlocks
 from app.core.arrays import Array
 from app.formats import FORMATS

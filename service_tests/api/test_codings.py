@@ -5,7 +5,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.api.codings import zstd
+from app.api.bodies import zstd
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy
 

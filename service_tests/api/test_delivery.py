@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.content import Content
-from app.api.delivery import Delivery
-from app.api.readers import Readers
-from app.api.senders import Senders
-from app.api.shutdown import Shutdown
+from app.api.admission import Readers, Senders
+from app.api.delivery import Content, Delivery
+from app.api.interest import Shutdown
 from service_tests.running import service
 from service_tests.servers import until
 

@@ -1,4 +1,4 @@
-from app.api.hosts import Hosts
+from app.api.access import Hosts
 from service_tests.cases import each
 
 LOCAL = Hosts(("box.example",), near=True)

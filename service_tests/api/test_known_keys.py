@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.known_keys import KnownKeys
+from app.api.access import KnownKeys
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Keys, NewKey, Role, drawn
 from service_tests import virtual_time

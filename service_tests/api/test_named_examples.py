@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from app.api.named_examples import PARAMETERS
+from app.api.documents import PARAMETERS
 from service_tests.api.operations import DOCUMENT
 from service_tests.cases import each
 

@@ -2,7 +2,7 @@
 
 from starlette.requests import Request
 
-from app.api.preferences import Preferences, preferences
+from app.api.long_work import Preferences, preferences
 from service_tests.cases import each
 
 

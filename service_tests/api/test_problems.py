@@ -6,7 +6,7 @@ import httpx
 import pytest
 import redis
 
-from app.api.roles import ROLES
+from app.api.access import ROLES
 from app.main import create_app
 from app.settings import Settings
 from app.store.keys import Role

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.api.rates import Rates
+from app.api.access import Rates
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Role, drawn
 from app.store.rates import Taken

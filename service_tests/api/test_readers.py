@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.content import Content
-from app.api.readers import HELD, NoRoom, Reader, Readers
+from app.api.admission import HELD, NoRoom, Reader, Readers
+from app.api.delivery import Content
 
 LONG = 1 << 20
 

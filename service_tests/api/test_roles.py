@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from app.api.access import OPEN
-from app.api.direct import Direct
-from app.api.roles import ROLES, add_roles
-from app.main import create_app
+from app.api.access import OPEN, ROLES, add_roles
+from app.main import Direct, create_app
 from app.settings import Settings
 from app.store.keys import Role
 from service_tests.api.operations import OPERATIONS
@@ -32,7 +30,7 @@ CHANGES_NOTHING = {
 
 @each("operation", OPERATIONS)
 def test_every_operation_needs_the_role_that_its_method_calls_for(operation: str) -> None:
-    assert operation in ROLES, f"say in app/api/roles.py which role {operation} needs"
+    assert operation in ROLES, f"say in app/api/access.py which role {operation} needs"
     method, path = OPERATIONS[operation]
     needed = ROLES[operation]
     if path.startswith("/v1/keys"):

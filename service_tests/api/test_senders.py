@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from app.api import senders
+from app.api import admission
+from app.api.admission import Sender, Senders
 from app.api.problems import Refusal
-from app.api.senders import Sender, Senders
 from app.settings import Settings
 from service_tests import virtual_time
 from service_tests.running import Running, service
@@ -54,7 +54,7 @@ def after(seconds: float, **settings: Any) -> Refusal:
     ],
 )
 def test_a_refusal_names_the_setting(settings: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(senders, "_SLOW_SECONDS", 0.3)
+    monkeypatch.setattr(admission, "_SLOW_SECONDS", 0.3)
     refusal = after(30, **settings)
     assert refusal.slug == "request-timeout"
     assert refusal.members["limit"] == name
@@ -70,7 +70,7 @@ def test_a_refusal_names_the_setting(settings: Any, name: str, monkeypatch: pyte
 def test_only_who_is_slow_just_now_makes_room(
     sizes: list[int], makes_room: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(senders, "_SLOW_IN_THE_WAY_SECONDS", 0.5)
+    monkeypatch.setattr(admission, "_SLOW_IN_THE_WAY_SECONDS", 0.5)
     there = Senders(0)
 
     async def never() -> dict[str, Any]:

@@ -4,8 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.api.admission import Admission
-from app.api.together import AT_ONCE, BRIEF, Asked, Together
+from app.api.admission import AT_ONCE, BRIEF, Admission, Asked, Together
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, FourierMap

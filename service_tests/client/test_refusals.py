@@ -1,6 +1,6 @@
 import pickle
 
-from app.api.problem_kinds import KINDS
+from app.api.problems import KINDS
 from bochner_client import JobFailed, JobRecord, ServiceAway
 from bochner_client.refusals import refusal
 from service_tests.cases import each

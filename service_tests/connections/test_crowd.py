@@ -7,7 +7,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from app.connections import crowd
+from app.connections.protocol import make_room
 from service_tests.cases import each
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
@@ -30,7 +30,7 @@ def test_who_has_waited_longest_makes_room(waits_since: list[float], has_asked: 
         SimpleNamespace(transport=Mock(), waits_since=since, has_asked=number in has_asked, is_leaving=False)
         for number, since in enumerate(waits_since)
     ]
-    assert crowd.make_room(others, len(others), now=10)
+    assert make_room(others, len(others), now=10)
     assert [one.transport.abort.called for one in others] == [number == gone for number in range(len(others))]
     assert others[gone].is_leaving
 

@@ -7,7 +7,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.model import Frozen
 from app.core.recommendations import KernelsMember, RecommendationOptions
 from app.core.spec import MapSpec
-from app.services.left_open import InputOfRows, ScaleOfRows
+from app.services.asked import InputOfRows, ScaleOfRows
 from service_tests.cases import each
 
 MODELS = [MapSpec, RecommendationOptions, KernelsMember, InputOfRows, ScaleOfRows, *DIAGNOSTICS.values()]

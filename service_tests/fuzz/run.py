@@ -16,8 +16,8 @@ import jsonschema
 import psutil
 from hypothesis import HealthCheck, given, seed, settings
 
-from app.api.codings import zstd
-from app.api.problem_kinds import KINDS
+from app.api.bodies import zstd
+from app.api.problems import KINDS
 from app.store.keys import Role, hidden
 from service_tests.checks import JSON, PROBLEM, put, put_dataset
 from service_tests.connections.wire import connected

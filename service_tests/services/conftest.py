@@ -8,9 +8,9 @@ import redis
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.jobs.jobs import Jobs
+from app.services.asked import NOTHING, AskedSpec, LeftOpen
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.left_open import NOTHING, AskedSpec, LeftOpen
 from app.services.limits import Limits
 from app.services.map_creation import Created, MapCreation
 from app.services.maps import Maps

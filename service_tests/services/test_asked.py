@@ -16,12 +16,11 @@ from app.core.length_scales import Heuristic, length_scale, per_column
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services import map_creation
-from app.services.asked import asked_spec, drawn, settled
-from app.services.building import build, kept_rows
+from app.services.asked import AskedSpec, LeftOpen, Settled, asked_spec, drawn, settled
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
-from app.services.left_open import AskedSpec, LeftOpen, Settled
+from app.services.map_creation import build_reserved, kept_rows
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
@@ -111,7 +110,7 @@ def test_no_attempt_of_a_job_learns_from_another_dataset(
     spec = asked(PLAIN | {"sampler": {"kind": "global_adaptive", "dataset": "rows", "iterations": 5}}).spec
     job = service().create("m", spec, None).record.job
     begun = attempt(client, str(job).rpartition("/")[2])
-    run = partial(build, MapStore(client), datasets, 1, begun.payload, begun)
+    run = partial(build_reserved, MapStore(client), datasets, 1, begun.payload, begun)
     datasets.delete("rows")
     with pytest.raises(InvalidInput, match="there is no dataset 'rows'"):
         run()

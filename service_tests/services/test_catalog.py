@@ -1,7 +1,7 @@
 import re
 from typing import Any
 
-from app.services.catalog import catalog
+from app.api.routes.service import catalog
 from service_tests.cases import each
 from service_tests.core.specs import refusal, spec
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from app.core.errors import InvalidInput
 from app.core.maps import made
 from app.core.spec import MapSpec
-from app.services.index_codes import IndexCodes
+from app.services.indexes import IndexCodes
 from service_tests.cases import each
 
 GMM = '{"input_dim": 5, "s": 128, "seed": %d, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}'
@@ -32,7 +32,7 @@ def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> Non
     values, errors = [], []
     for seed in range(300):
         feature_map = made(MapSpec.model_validate_json(spec % seed))
-        codes = IndexCodes.of(feature_map, "map")
+        codes = IndexCodes(feature_map.code_law("map"))
         assert (codes.bits, codes.s) == (bits, feature_map.n_frequencies)
         one, other = (unpacked(row, bits) for row in codes.written(feature_map, rows))
         value, error = codes.similarities(np.array([(one == other).sum()]))
@@ -48,7 +48,7 @@ def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> Non
 @each("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
 @each("spec", [GMM, GAUSSIAN])
 def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float, spec: str) -> None:
-    codes = IndexCodes.of(made(MapSpec.model_validate_json(spec % 0)), "map")
+    codes = IndexCodes(made(MapSpec.model_validate_json(spec % 0)).code_law("map"))
     least = codes.least(similarity, is_decided_later=False)
     values, errors = codes.similarities(np.arange(codes.s + 1))
     assert values[least] >= similarity - 1e-9
@@ -60,6 +60,6 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
 
 def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"map 'm' has codes that do not tell its kernel"):
-        IndexCodes.of(made(MapSpec.model_validate_json(CAUCHY)), "map 'm'")
+        IndexCodes(made(MapSpec.model_validate_json(CAUCHY)).code_law("map 'm'"))
     with pytest.raises(InvalidInput, match=r"map 'm' .* gives no codes"):
-        IndexCodes.of(made(MapSpec.model_validate_json(LANDMARKS)), "map 'm'")
+        IndexCodes(made(MapSpec.model_validate_json(LANDMARKS)).code_law("map 'm'"))

@@ -9,8 +9,8 @@ import redis
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services.index_spec import AskedIndex
-from app.services.left_open import NOTHING, AskedSpec
+from app.services.asked import NOTHING, AskedSpec
+from app.services.indexes import AskedIndex
 from app.settings import Settings
 from app.wiring import Wired, wire
 

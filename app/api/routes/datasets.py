@@ -4,12 +4,11 @@ from fastapi import APIRouter, Request, Response
 
 from app.api import bodies, etags
 from app.api.access import owner_of
-from app.api.answer_headers import headers
-from app.api.array_documents import DATASET_BODY
 from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl, Limit, Prefix
 from app.api.negotiation import JSON, posted_type
+from app.api.schemas import DATASET_BODY, headers
 from app.formats import DATASET_FORMATS
-from app.services.dataset_records import DatasetPage, DatasetRecord
+from app.services.datasets import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 
@@ -21,14 +20,10 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
         200: {"description": "The dataset was there already, with the same rows.", **headers("ETag")},
         201: {"model": DatasetRecord, **headers("ETag", location="Link of the dataset.")},
     },
-    openapi_extra=DATASET_BODY | etags.taking(DATASET_BODY, etags.CONDITIONAL_PUT),
+    openapi_extra=etags.conditional_put(DATASET_BODY),
 )
 async def put_dataset(
-    name: DatasetName,
-    request: Request,
-    response: Response,
-    context: Admitted,
-    ttl: DatasetTtl = None,
+    name: DatasetName, request: Request, response: Response, context: Admitted, ttl: DatasetTtl = None
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]

@@ -1,25 +1,29 @@
-"""Diagnostics of a map, and recommendations of one; at once, or by a job where they take long."""
+"""Diagnostics of a map, recommendations, advice on indexes and duplicates in them; by a job where they take long."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 from pydantic import BaseModel
 
-from app.api import bodies
-from app.api.array_documents import GIVEN, ROWS
-from app.api.context import ContextOf, MapName
-from app.api.documents import asked_members, preferring_body
-from app.api.measured_answers import FORMS, answer, answers
-from app.api.negotiation import JSON
-from app.api.schemas import list_of, schema_of, with_warnings
+from app.api import bodies, long_work
+from app.api.access import owner_of
+from app.api.context import ContextOf, IndexName, MapName
+from app.api.documents import asked_members
+from app.api.long_work import FORMS, answer, answers, job_answer
+from app.api.negotiation import JSON, posted_format
+from app.api.schemas import GIVEN, ROWS, list_of, preferring_body, schema_of, with_warnings
 from app.core.diagnostics import DIAGNOSTICS
+from app.core.indexes.advice import AdviceOptions
+from app.core.indexes.answer import Advice
+from app.core.indexes.options import DuplicatesOptions
 from app.core.recommendations import RecommendationOptions
 from app.core.recommendations.answer import Ranking
 from app.formats import Body, option_bodies
 from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
+from app.services.index_jobs import DuplicatesAnswer
 from app.services.measurements import Measurement
 
-router = APIRouter(prefix="/v1", tags=["diagnostics"], default_response_class=Response)
+router = APIRouter(prefix="/v1", default_response_class=Response)
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "vectors": {"oneOf": ROWS["oneOf"], "description": "Rows; instead, `dataset`."},
@@ -65,6 +69,7 @@ _EVERY = DIAGNOSTICS.values()
 @router.post(
     "/maps/{name}/diagnostics/{kind}",
     operation_id="diagnose",
+    tags=["diagnostics"],
     openapi_extra=preferring_body(
         {"title": "DiagnosticBody", "anyOf": [_body_schema(one, ROW_MEMBERS[one.takes]) for one in _EVERY]}
     ),
@@ -94,6 +99,7 @@ async def diagnose(
 @router.post(
     "/recommendations",
     operation_id="recommend",
+    tags=["diagnostics"],
     openapi_extra=preferring_body(_recommendation_body()),
     responses=answers(with_warnings(schema_of(Ranking)), "The ranking; also as a picture, error against columns."),
 )
@@ -105,3 +111,46 @@ async def recommend(request: Request, context: ContextOf) -> Response:
         return context.recommendations.measurement(options, posted, bodies.parse)
 
     return await answer(request, context, FORMS, prepare)
+
+
+@router.post(
+    "/indexes/advice",
+    operation_id="advise",
+    tags=["indexes"],
+    openapi_extra=preferring_body(schema_of(AdviceOptions)),
+    responses=answers(
+        with_warnings(schema_of(Advice)), "The advice; also as a picture, recall against the share of rows looked at."
+    ),
+)
+async def advise(request: Request, context: ContextOf) -> Response:
+    """Say which bands of a map's codes to put an index with, for rows like those of a dataset, or that a scan serves.
+
+    Predicted from the similarities of the rows, and checked by hashing some of them.
+    """
+
+    def prepare(body: Body) -> Measurement:
+        return context.adviser.measurement(option_bodies.advice(body, bodies.parse))
+
+    return await answer(request, context, FORMS, prepare)
+
+
+@router.post(
+    "/indexes/{name}/duplicates",
+    operation_id="find_duplicates",
+    tags=["indexes"],
+    openapi_extra=preferring_body(schema_of(DuplicatesOptions)),
+    responses=answers(schema_of(DuplicatesAnswer), "The clusters, where the client has waited for the job.", [JSON]),
+)
+async def find_duplicates(name: IndexName, request: Request, context: ContextOf) -> Response:
+    """Have a job find the clusters of vectors above a similarity, among all pairs of vectors of an index.
+
+    What counts are similarities estimated from codes, as of a search that compares nothing exactly.
+    """
+    posted_format(request, (JSON,))
+    with context.admission.inside:
+        body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+        context.limits.check_options(len(body), body.count(b","))  # a list of numbers takes much memory once it is read
+        clock = long_work.started(request, context)
+        options = await context.admission.compute(lambda: bodies.parse(DuplicatesOptions, body))
+        job = await context.admission.submit(lambda: context.duplicates.submit(name, options, owner))
+    return await job_answer(request, context, clock, job)

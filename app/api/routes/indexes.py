@@ -1,6 +1,7 @@
 """Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
 
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import orjson
@@ -9,17 +10,15 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
-from app.api.answer_headers import headers
-from app.api.array_answers import warning_headers
-from app.api.context import Admitted, Context, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
-from app.api.index_documents import BATCH_BODY, INDEX_BODY, SEARCH_BODY
-from app.api.negotiation import JSON, posted_format, posted_type
+from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
+from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
+from app.api.schemas import BATCH_BODY, INDEX_BODY, SEARCH_BODY, headers
 from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
 from app.jobs.record import JobRecord
-from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
+from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 
@@ -65,49 +64,38 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
     The map stays as long as the index does: it is not deleted, and does not expire.
     """
     posted_format(request, (JSON,))
-    with context.admission.inside:
-        clock, outcome = await _made(name, request, context, ttl)
-    if isinstance(outcome, JobRecord):
-        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
-    return _answered(outcome, name, clock)
+    owner = owner_of(request)
 
-
-async def _made(
-    name: str, request: Request, context: Context, ttl: int | None
-) -> tuple[long_work.Clock, tuple[IndexRecord, bool] | JobRecord]:
-    """Make the index of a request, at once where it names its bands; give the clock of the request, too."""
-    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
-    clock = long_work.started(request, context)
-
-    def at_once() -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
+    def at_once(body: bytearray) -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
         asked = bodies.parse(AskedIndex, body)
         if asked.target is None:
             return asked, context.indexes.create(name, asked, ttl, owner)
         there = context.indexes.there(name, asked, ttl)
         return asked, None if there is None else (there, False)
 
-    asked, found = await context.admission.compute(at_once)
-    if found is not None:
-        return clock, found
-    return clock, await long_work.run_or_submit(
-        context,
-        clock,
-        context.admission.measurements,
-        lambda progress: context.index_creation.create(name, asked, ttl, owner, progress),
-        request,
-        same=("index", name, asked, owner, ttl),
-    )
-
-
-def _answered(outcome: tuple[IndexRecord, bool] | JobRecord, name: str, clock: long_work.Clock) -> Response:
+    outcome: tuple[IndexRecord, bool] | JobRecord | None
+    with context.admission.inside:
+        body = await bodies.read(request, context, context.limits.check_options)
+        clock = long_work.started(request, context)
+        asked, outcome = await context.admission.compute(partial(at_once, body))
+        del body  # it may be large, and the client may wait for long
+        if outcome is None:
+            outcome = await long_work.run_or_submit(
+                context,
+                clock,
+                context.admission.measurements,
+                lambda progress: context.index_creation.create(name, asked, ttl, owner, progress),
+                request,
+                same=("index", name, asked, owner, ttl),
+            )
     if isinstance(outcome, JobRecord):
-        response = long_work.taken(outcome)
-    else:
-        record, created = outcome
-        links = {"Location": f"/v1/indexes/{name}"} if created else {}
-        response = Response(record.model_dump_json(), 201 if created else 200, links, JSON)
-    response.headers.update(clock.preferences.applied(response.status_code))
-    return response
+        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
+    if isinstance(outcome, JobRecord):
+        return long_work.taken(clock, outcome)
+    record, created = outcome
+    status = 201 if created else 200
+    links = clock.preferences.applied(status) | ({"Location": f"/v1/indexes/{name}"} if created else {})
+    return Response(record.model_dump_json(), status, links, JSON)
 
 
 @router.get("", operation_id="list_indexes")

@@ -1,23 +1,32 @@
 """The Open Inference Protocol, version 2: maps are models, which its clients list, look at and ask."""
 
+from collections.abc import Callable, Collection
 from importlib.metadata import version
 from math import prod
+from typing import Any, NamedTuple
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api import bodies
-from app.api.array_answers import encoded_response, warning_headers
 from app.api.context import Admitted, Context, ContextOf, MapName
-from app.api.inference_document import ERRORS, INDEX_BODY, INFER_ANSWER, INFER_BODY
-from app.api.negotiation import JSON, posted_type
+from app.api.negotiation import JSON, encoded_response, posted_type, warning_headers
 from app.api.problems import Refusal
+from app.api.schemas import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
+from app.core.answers import RowBlocks, rows_of
+from app.core.arrays import Array, Rows
 from app.core.errors import InvalidInput
+from app.core.hashing.encodings import Encoder, Encoding
+from app.core.hashing.signed_codes import SIGNED
+from app.core.maps import FeatureMap, Gives, family_of
+from app.core.maps.terms import BaseSpec, Form
 from app.core.model import Frozen
 from app.formats import Body, open_inference
 from app.formats.json import Json
 from app.formats.npy import Npy
-from app.services import tensors
+from app.services import vectors
+from app.services.limits import Limits
 from app.store.reservations import State
 
 router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
@@ -25,6 +34,9 @@ router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
 BINARY = "application/octet-stream"
 _HEADER = "Inference-Header-Content-Length"
 _STATES = {State.ready: "READY", State.building: "LOADING", State.failed: "UNAVAILABLE"}
+REAL, IMAG = "real", "imag"
+CODES = "codes"
+_HASHES = Encoder(Encoding.zero_bit)
 
 
 class Server(BaseModel):
@@ -115,7 +127,7 @@ async def model(name: MapName, context: ContextOf) -> ModelMetadata:
     )
     given = [
         TensorMetadata(name=one.name, datatype=open_inference.datatype(one.dtype), shape=[-1, one.columns])
-        for one in tensors.given(spec, n_frequencies, n_output)
+        for one in _outputs(spec, n_frequencies, n_output)
     ]
     return ModelMetadata(name=name, platform="bochner", inputs=[taken], outputs=given)
 
@@ -127,7 +139,7 @@ async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
     return ModelReady(name=name, ready=True)
 
 
-@router.post("/repository/index", operation_id="inference_index", openapi_extra=INDEX_BODY)
+@router.post("/repository/index", operation_id="inference_index", openapi_extra=MODELS_BODY)
 async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     """List all maps as models, in order of their names; `{"ready": true}` wants those that are ready."""
     body = await bodies.read(request, context, context.limits.check_spec)
@@ -174,13 +186,13 @@ def _header_bytes(request: Request) -> int | None:
 def _inferred(name: str, body: Body, header_bytes: int | None, context: Context) -> Response:
     asked = open_inference.read(body, header_bytes)
     feature_map = context.maps.ready(name)
-    outputs = tensors.given(feature_map.spec, feature_map.n_frequencies, feature_map.n_output)
+    outputs = _outputs(feature_map.spec, feature_map.n_frequencies, feature_map.n_output)
     wanted = asked.wanted({one.name: not one.by_name_only for one in outputs})
     given = context.datasets.gated({open_inference.DATA: asked.rows}, feature_map.spec.gate)
     rows = given.rows[open_inference.DATA]
     form = Npy() if all(output.is_binary for output in wanted) else Json()
     names = [output.name for output in wanted]
-    made = tensors.made(feature_map, rows, names, context.limits, form.operations_per_number)
+    made = _computed(feature_map, rows, names, context.limits, form.operations_per_number)
     sent = [(output, made[output.name]) for output in wanted]
     listed = [tensor for output, tensor in sent if not output.is_binary]
     if len(listed) < len(sent):  # the text is held, as what follows tells its length
@@ -196,3 +208,54 @@ def _inferred(name: str, body: Body, header_bytes: int | None, context: Context)
         headers,
         context.admission,
     )
+
+
+class _Output(NamedTuple):
+    """A tensor that a map gives."""
+
+    name: str
+    dtype: np.dtype[Any]
+    columns: int
+    by_name_only: bool = False
+    """Whether it is left out where nobody asks for it by its name."""
+
+
+def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]:
+    """The tensors that a map of a spec gives, which has so many frequencies and columns."""
+    results = family_of(spec.sampler).given(spec)
+    if Gives.features not in results:
+        return [_Output(CODES, np.dtype(np.int64), n_output)]
+    names = [REAL, IMAG] if spec.form is Form.complex else ["features"]
+    found = [_Output(name, spec.numpy_dtype, n_output) for name in names]
+    if Gives.codes in results:
+        (columns,), dtype = SIGNED.row(n_frequencies, spec.input_dim)
+        found.append(_Output(CODES, dtype, columns, by_name_only=True))
+    return found
+
+
+def _computed(
+    feature_map: FeatureMap, x: Rows, wanted: Collection[str], limits: Limits, per_number: int
+) -> dict[str, Array | RowBlocks]:
+    """The tensors of rows that are wanted of those that a map gives, by their names.
+
+    Raises what `vectors.transform` raises.
+    """
+    if Gives.features not in feature_map.gives:
+        codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number))
+        return {CODES: _changed(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
+    found: dict[str, Array | RowBlocks] = {}
+    if CODES in wanted:
+        found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number))
+    if {*wanted} - {CODES}:
+        features, part = rows_of(vectors.transform(feature_map, x, limits, per_number)), feature_map.spec.numpy_dtype
+        if features.dtype.kind != "c":
+            return found | {"features": features}
+        found[REAL] = _changed(features, lambda some: some.real, part)
+        found[IMAG] = _changed(features, lambda some: some.imag, part)
+    return found
+
+
+def _changed(rows: Array | RowBlocks, change: Callable[[Array], Array], dtype: np.dtype[Any]) -> Array | RowBlocks:
+    if isinstance(rows, RowBlocks):
+        return rows.changed(lambda _, some: change(some), dtype=dtype)
+    return change(rows)

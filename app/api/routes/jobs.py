@@ -12,10 +12,10 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
-from app.api.answer_headers import headers
+from app.api.admission import HELD
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
-from app.api.readers import HELD
+from app.api.schemas import headers
 from app.jobs.errors import JobNotFound, ResultElsewhere
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobRecord, JobState

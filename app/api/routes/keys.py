@@ -8,11 +8,11 @@ from fastapi import APIRouter, Depends, Path, Request, Response
 
 from app.api import bodies
 from app.api.access import owner_of
-from app.api.answer_headers import headers
 from app.api.context import Admitted, ContextOf
 from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
+from app.api.schemas import headers
 from app.core.json_text import check_options
 from app.services.keys import AskedKey, CreatedKey, KeyList
 

@@ -1,26 +1,23 @@
-"""Maps: create, list, look at, delete, and fetch their frozen arrays."""
+"""Maps: create, list, look at, delete, fetch their frozen arrays, and take them away as files."""
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies, etags, long_work, ranges
+from app.api import bodies, delivery, etags, long_work
 from app.api.access import owner_of
-from app.api.answer_headers import headers
-from app.api.array_answers import array_response
-from app.api.array_documents import array_answer
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
 from app.api.documents import MAP_BODY
-from app.api.negotiation import JSON, posted_format, wanted_format
+from app.api.negotiation import JSON, array_response, encoded_response, posted_format, wanted_format
+from app.api.schemas import BINARY, array_answer, headers
 from app.core.maps import FAMILIES
 from app.core.maps.terms import Fetched
 from app.core.progress import TimedProgress
-from app.services.asked import asked_spec
-from app.services.left_open import AskedSpec
-from app.services.map_creation import Created
-from app.services.map_previews import MapPreview, preview
-from app.services.map_records import MapPage, MapRecord
-from app.services.maps import ArrayKind
+from app.formats.exports import EXPORTS
+from app.services.asked import AskedSpec, asked_spec
+from app.services.map_creation import Created, MapPreview, preview
+from app.services.maps import ArrayKind, MapPage, MapRecord
 
 router = APIRouter(prefix="/v1/maps", tags=["maps"])
 
@@ -44,7 +41,7 @@ _MADE = headers("ETag", "Vary", "Preference-Applied", location="Link of the map.
             **headers("Link", "Vary", "Preference-Applied", location="Link of the map."),
         },
     },
-    openapi_extra=MAP_BODY | etags.taking(MAP_BODY, etags.CONDITIONAL_PUT),
+    openapi_extra=etags.conditional_put(MAP_BODY),
 )
 async def put_map(
     name: MapName,
@@ -119,9 +116,10 @@ async def _previewed(name: str, request: Request, context: Context) -> Response:
     with context.admission.inside:
         clock, asked = await _asked(request, context)
     with context.admission.builds:
-        found = await long_work.tried(
+        found = await long_work.run_or_submit(
             context,
             clock,
+            context.admission.building,
             lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request)),
             request,
         )
@@ -170,10 +168,9 @@ def _add_array(array: str, fetched: Fetched) -> None:
         response_class=Response,
         responses={
             200: array_answer(array, fetched.axes)[200] | headers("ETag", "Accept-Ranges", "Vary"),
-            **ranges.PARTS,
-            **etags.NOT_MODIFIED,
+            **delivery.PARTS,
         },
-        openapi_extra=etags.taking(etags.ASKED_AGAIN, ranges.PARTIAL),
+        openapi_extra=delivery.PARTIAL,
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
         wanted = wanted_format(request)
@@ -195,3 +192,46 @@ def _add_array(array: str, fetched: Fetched) -> None:
 for _family in FAMILIES:
     for _array, _fetched in _family.fetched.items():
         _add_array(_array, _fetched)
+
+
+FileFormat = StrEnum("FileFormat", {name: name for name in EXPORTS})  # type: ignore[misc]
+"""The names of the files."""
+_FILE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The file, under the name of the map.",
+        "content": {form.media_type: {"schema": BINARY} for form in EXPORTS.values()},
+        **headers("ETag", "Content-Disposition", "Accept-Ranges"),
+    },
+    **delivery.PARTS,
+}
+
+
+@router.get(
+    "/{name}/export",
+    operation_id="export_map",
+    response_class=Response,
+    responses=_FILE,
+    openapi_extra=delivery.PARTIAL,
+)
+async def export_map(
+    name: MapName,
+    request: Request,
+    context: Admitted,
+    file_format: Annotated[
+        FileFormat, Query(alias="format", description=" ".join(form.described for form in EXPORTS.values()))
+    ],
+) -> Response:
+    """Take a map away: a file with which features, or codes, are computed elsewhere; its `input` is in it."""
+    form = EXPORTS[file_format]
+
+    def work() -> Response:
+        if "if-none-match" in request.headers and (known := context.maps.digest(name)):
+            etags.check_known(request, etags.etag(known))
+        taken = context.maps.taken_away(name)
+        of_file = {
+            "ETag": etags.etag(taken.digest),
+            "Content-Disposition": f'attachment; filename="{name}.{file_format}"',
+        }
+        return encoded_response(form.write(taken), taken.arrays, form.media_type, of_file, context.admission)
+
+    return await context.admission.compute(work)

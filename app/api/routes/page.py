@@ -1,21 +1,72 @@
-"""The page at /, for people who would rather look. It is a client like all others, over HTTP and with a key."""
+"""Pages for people who would rather look: / is a client over HTTP and with a key; on /docs every call can be tried."""
 
 from functools import cache
 from hashlib import sha256
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 
-from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse, HTMLResponse
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from starlette.exceptions import HTTPException
 
+from app.api import etags
 from app.api.access import ASSETS, looks
+from app.api.context import ContextOf
+from app.api.negotiation import JSON
 from app.api.problems import Refusal
 
-_STATIC = Path(str(files("app.api"))) / "static"
-_INDEX = "index.html"
-# The address of a file changes with what the files say, so that a browser may keep it for a year.
+# A package that carries the files of Swagger UI. Of its code nothing is used.
+_VIEWER = "fastapi_offline"
+_FILES = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")
+# The address of a file changes with what the file says, so that a browser may keep it for a year.
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+# Held while the document is written, so that who asks meanwhile does not write it too.
+_WRITING = Lock()
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/docs")
+async def docs_page(request: Request) -> Response:
+    """Show every call. Addresses are relative, so that the page works below any prefix."""
+    script, styles, icon = (f"docs/{version(_VIEWER)}/{file}" for file in _FILES)
+    return get_swagger_ui_html(
+        openapi_url="openapi.json",
+        title=request.app.title,
+        swagger_js_url=script,
+        swagger_css_url=styles,
+        swagger_favicon_url=icon,
+    )
+
+
+@router.get("/openapi.json")
+async def openapi_document(request: Request, context: ContextOf) -> Response:
+    """Send the document. It is written once, on a thread, as that takes as long as hundreds of small requests."""
+    state = request.app.state
+    if not hasattr(state, "openapi"):
+        await context.admission.compute(lambda: _write(request.app), brief=True)
+    return etags.constant(request, state.openapi, JSON)
+
+
+def _write(app: FastAPI) -> None:
+    with _WRITING:
+        if not hasattr(app.state, "openapi"):
+            app.state.openapi = JSONResponse(app.openapi()).body
+
+
+@router.get("/docs/{viewer}/{file}")
+async def docs_file(viewer: str, file: str) -> Response:
+    """Send a file of the viewer."""
+    if viewer != version(_VIEWER) or file not in _FILES:
+        raise Refusal("not-found", f"/docs has no file {viewer}/{file}; load the page again")
+    return FileResponse(str(files(_VIEWER) / "static" / file), headers=_KEPT)
+
+
+_STATIC = Path(str(files("app.api"))) / "static"
 # Scripts and styles are files of ours, and nothing is asked of another host. Pictures that the service draws are shown
 # from memory, as they are fetched with a key.
 _POLICY = (
@@ -29,16 +80,13 @@ _GUARDED = {
     "X-Content-Type-Options": "nosniff",
 }
 
-router = APIRouter(include_in_schema=False)
-
 
 @router.get("/")
 async def page(request: Request) -> Response:
     """Send the page to whoever wants HTML by name; all others find nothing here, as ever."""
     if not looks(request.scope):
         raise HTTPException(404)
-    headers = {"Vary": "Accept"} | _GUARDED
-    return HTMLResponse(_index(), headers=headers)
+    return HTMLResponse(_index(), headers={"Vary": "Accept"} | _GUARDED)
 
 
 @router.get(f"{ASSETS}{{version}}/{{file:path}}")
@@ -65,4 +113,4 @@ def _version() -> str:
 @cache
 def _index() -> str:
     """The page; its addresses are relative, so that it works below any prefix."""
-    return (_STATIC / _INDEX).read_text().replace("{assets}", f"{ASSETS.lstrip('/')}{_version()}")
+    return (_STATIC / "index.html").read_text().replace("{assets}", f"{ASSETS.lstrip('/')}{_version()}")

@@ -1,24 +1,67 @@
-"""The service itself: health, versions, limits, the catalogue, and the pages that problems point to."""
+"""The service itself: health, versions, limits, metrics, the catalogue, and the pages that problems point to."""
 
 from functools import cache
 from html import escape
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Request, Response
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
-from app.api import etags, ranges
-from app.api.answer_headers import headers
+from app.api import delivery, etags
 from app.api.context import ContextOf
 from app.api.negotiation import JSON
-from app.api.problem_kinds import KINDS
-from app.api.problems import Refusal
-from app.services.catalog import Catalog, catalog
+from app.api.problems import KINDS, Refusal
+from app.api.schemas import headers
+from app.core.diagnostics import DIAGNOSTICS
+from app.core.kernels import Kernel
+from app.core.maps.fourier.forms import FORMS, Columns
+from app.core.model import Kind
+from app.core.spec import Sampler
 from app.services.status import versions
 from app.store.servers import StoreInfo
 
 router = APIRouter(tags=["service"])
+
+
+class Catalog(BaseModel):
+    """JSON Schemas by family and kind, each with the members `source` and `choose_when`.
+
+    A kind that refuses more than the ranges of its fields say has `limits` too, a list of sentences. Where
+    `choose_when` gives a Gram error, it is ‖K − K̂‖/‖K‖ in the Frobenius norm, a mean of ten seeds, for kernel
+    `gaussian` and, unless it says otherwise, the form `cos_sin`.
+    """
+
+    kernels: dict[str, dict[str, Any]] = Field(description="What may stand in `kernel`.")
+    samplers: dict[str, dict[str, Any]] = Field(description="What may stand in `sampler`.")
+    forms: dict[str, dict[str, Any]] = Field(description="What may stand in `form`.")
+    diagnostics: dict[str, dict[str, Any]] = Field(description="Options of the diagnostics, by kind.")
+
+
+def catalog() -> Catalog:
+    """Describe every registered kind."""
+    return Catalog(
+        kernels=_described(Kernel),
+        samplers=_described(Sampler),
+        forms={form.value: {"const": form.value} | _form(columns) for form, columns in FORMS.items()},
+        diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
+    )
+
+
+def _described(union: Any) -> dict[str, dict[str, Any]]:
+    models: tuple[type[Kind], ...] = get_args(get_args(union)[0])
+    schemas = [model.model_json_schema() | _advice(model) for model in models]
+    return {schema["properties"]["kind"]["const"]: schema for schema in schemas}
+
+
+def _form(columns: Columns) -> dict[str, str]:
+    return {"description": columns.description, "source": columns.source, "choose_when": columns.choose_when}
+
+
+def _advice(model: type[Kind]) -> dict[str, Any]:
+    """Members of the catalogue that JSON Schema does not know. It allows them."""
+    advice: dict[str, Any] = {"source": model.source, "choose_when": model.choose_when}
+    return advice | ({"limits": model.limits} if model.limits else {})
 
 
 class Live(BaseModel):
@@ -93,8 +136,8 @@ async def info(context: ContextOf) -> Info:
     "/v1/catalog",
     operation_id="catalog",
     response_model=Catalog,
-    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **ranges.PARTS, **etags.NOT_MODIFIED},
-    openapi_extra=etags.taking(etags.ASKED_AGAIN, ranges.PARTIAL),
+    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **delivery.PARTS},
+    openapi_extra=delivery.PARTIAL,
 )
 async def get_catalog(request: Request) -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
@@ -119,3 +162,29 @@ async def problem_page(
         f"<h1>{escape(kind.title)}</h1><p>Status {kind.status}, type <code>/problems/{slug}</code></p>"
         f"<p>{escape(kind.page)}</p></html>"
     )
+
+
+_TEXT = {"schema": {"type": "string"}}
+_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "In the text format of Prometheus, or in that of OpenMetrics where it is asked for.",
+        "content": {"text/plain": _TEXT, "application/openmetrics-text": _TEXT},
+        **headers("Vary"),
+    }
+}
+
+
+@router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=_ANSWER)
+async def metrics(request: Request, context: ContextOf) -> Response:
+    """What all processes of the service have counted, and what the store says of itself and of jobs.
+
+    No process that dies takes a count with it. The page *Metrics* of the reference has every name.
+    """
+    accept = ",".join(request.headers.getlist("accept"))
+
+    def told() -> tuple[bytes, str]:
+        context.heartbeat.beat()
+        return context.meters.told(accept, context.figures)
+
+    text, media_type = await context.admission.ask(told)
+    return Response(text, headers={"Content-Type": media_type, "Vary": "Accept"})

@@ -8,12 +8,18 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
-from app.api.array_answers import array_response
-from app.api.array_documents import CODES_ANSWER, FEATURES_ANSWER, GRAM_ANSWER, GRAM_BODY, PAIRS_BODY, VECTORS_BODY
+from app.api.admission import AT_ONCE, BRIEF
 from app.api.context import Admitted, Context, MapName
-from app.api.negotiation import JSON, Wanted, posted_format, wanted_format
-from app.api.similarity_document import SIMILARITY_ANSWER
-from app.api.together import AT_ONCE, BRIEF
+from app.api.negotiation import JSON, Wanted, array_response, posted_format, wanted_format
+from app.api.schemas import (
+    CODES_ANSWER,
+    FEATURES_ANSWER,
+    GRAM_ANSWER,
+    GRAM_BODY,
+    PAIRS_BODY,
+    SIMILARITY_ANSWER,
+    VECTORS_BODY,
+)
 from app.core.answers import Answer
 from app.core.arrays import Floats, Rows
 from app.core.datasets import Reference
@@ -22,10 +28,9 @@ from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format
 from app.formats.npz import Npz
 from app.formats.pairs import InputKind, ReadPairs, json_pairs, npz_pairs
-from app.services import hashing, vectors
+from app.services import vectors
 from app.services.datasets import GatedRows, at_their_datasets
-from app.services.hashing import OnZero
-from app.services.vectors import warnings_of
+from app.services.vectors import OnZero, warnings_of
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -97,27 +102,25 @@ _ROWS_PER_BAND = (
     "⌊s/rows_per_band⌋ fingerprints, and codes behind the last of them are in none."
 )
 _ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _listed(ENCODINGS)
+_COMPARED = (
+    "How x and y encode codes, or which codes of vectors to compare. Without it, vectors are compared by pairs, and "
+    "codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps all are packed."
+)
+_OF = (
+    "What x and y are. Without it, rows with an encoding named are what their length allows, and where codes are as "
+    "long as vectors the request is refused until it says which they are. Without an encoding either, rows of pairs, "
+    "and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier maps), where that is not input_dim, are "
+    "read as codes, all others as vectors."
+)
+_GAMMA = (
+    "Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members whose names begin "
+    "with `rbf`. For kernel gmm."
+)
 _Bits = Annotated[int | None, Query(description=_BITS)]
 _BitsOf = Annotated[BitsOf | None, Query(description=_BITS_OF)]
 _RowsPerBand = Annotated[int | None, Query(description=_ROWS_PER_BAND)]
-_InputKind = Annotated[
-    InputKind | None,
-    Query(
-        description="What x and y are. Without it, rows with an encoding named are what their length allows, and "
-        "where codes are as long as vectors the request is refused until it says which they are. Without an "
-        "encoding either, rows of pairs, and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier "
-        "maps), where that is not input_dim, are read as codes, all others as vectors."
-    ),
-]
-_Gamma = Annotated[
-    float | None,
-    Query(
-        gt=0,
-        allow_inf_nan=False,
-        description="Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members "
-        "whose names begin with `rbf`. For kernel gmm.",
-    ),
-]
+_InputKind = Annotated[InputKind | None, Query(description=_OF)]
+_Gamma = Annotated[float | None, Query(gt=0, allow_inf_nan=False, description=_GAMMA)]
 
 
 @router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
@@ -143,7 +146,7 @@ async def codes(
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         written = feature_map.encoder_of(options)
         form, _ = wanted.choose(written.row(feature_map.n_frequencies, feature_map.spec.input_dim)[1])
-        return hashing.codes(feature_map, rows, written, context.limits, form.operations_per_number)
+        return vectors.codes(feature_map, rows, written, context.limits, form.operations_per_number)
 
     return await _answer_rows(name, request, context, Gives.codes, work)
 
@@ -153,14 +156,7 @@ async def similarity(
     name: MapName,
     request: Request,
     context: Admitted,
-    encoding: Annotated[
-        Encoding | None,
-        Query(
-            description="How x and y encode codes, or which codes of vectors to compare. Without it, vectors are "
-            "compared by pairs, and codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps "
-            "all are packed."
-        ),
-    ] = None,
+    encoding: Annotated[Encoding | None, Query(description=_COMPARED)] = None,
     bits: _Bits = None,
     bits_of: _BitsOf = None,
     rows_per_band: _RowsPerBand = None,
@@ -182,27 +178,22 @@ async def similarity(
 
     def work(form: Format, body: Body, _: Wanted) -> Told:
         feature_map = context.maps.ready(name, Gives.codes)
-        by = hashing.comparison(feature_map, options, gamma)
+        by = vectors.comparison(feature_map, options, gamma)
         by, came = _PAIRS[form.media_type](body, feature_map, by, of)
         doubts = feature_map.similarity_warnings()
         if isinstance(came, tuple):
-            return hashing.similarity_of_codes(feature_map, *came, by, gamma), doubts
+            return vectors.similarity_of_codes(feature_map, *came, by, gamma), doubts
         given = context.datasets.gated(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):
-            found = hashing.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
+            found = vectors.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
         return found, (*doubts, *warnings_of(feature_map, rows))
 
     return await _answer(request, context, work, allowed=tuple(_PAIRS))
 
 
 async def _answer_rows(
-    name: str,
-    request: Request,
-    context: Context,
-    gives: Gives,
-    work: Work,
-    brief: Brief | None = None,
+    name: str, request: Request, context: Context, gives: Gives, work: Work, brief: Brief | None = None
 ) -> Response:
     """Answer each of the posted vectors.
 

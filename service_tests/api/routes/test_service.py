@@ -3,7 +3,7 @@ from typing import get_args
 
 import httpx
 
-from app.api.problem_kinds import KINDS
+from app.api.problems import KINDS
 from app.core.kernels import Kernel
 from app.core.spec import Form, Sampler
 from app.settings import Settings

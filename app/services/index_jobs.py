@@ -1,4 +1,4 @@
-"""Duplicates in indexes: jobs that find them, and their answer."""
+"""Work on indexes that jobs do, or end: making them with the bands that a target wants, and finding duplicates."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,19 +9,109 @@ from pydantic import BaseModel, Field
 
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
-from app.core.indexes.banding import Image
+from app.core.indexes.advice import AdviceOptions
+from app.core.indexes.banding import Banding, Image
 from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
 from app.core.indexes.options import DuplicatesOptions
-from app.core.progress import Progress
+from app.core.progress import OutOfTime, Progress
+from app.jobs.checkpoints import Checkpoint
+from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
 from app.services.cache import latest
-from app.services.errors import IndexNotFound
-from app.services.index_images import Images
-from app.services.indexes import Indexes, OpenIndex
+from app.services.errors import DatasetNotFound, IndexExists, IndexNotFound, MapNotFound, MapNotReady
+from app.services.index_vectors import Images
+from app.services.indexes import AskedIndex, Indexes, IndexRecord, OpenIndex
 from app.services.limits import Limits
+from app.services.measurements import Adviser, Measurement
 
-KIND = "duplicates"
+PUT_INDEX = "put-index"
+
+
+class IndexCreation(NamedTuple):
+    """Makes indexes with the bands that a target wants."""
+
+    indexes: Indexes
+    adviser: Adviser
+    jobs: Jobs
+    limits: Limits
+
+    def create(
+        self, name: str, asked: AskedIndex, ttl: int | None, owner: str, progress: Progress | None
+    ) -> tuple[IndexRecord, bool] | JobRecord:
+        """Make an index with a target, unless the same is there; or have a job do so, where the progress ends it.
+
+        Without a progress, the job does all of it.
+
+        Raises:
+            DatasetNotFound: the dataset of the target is not there.
+            InvalidInput: nothing has the recall that is wanted, or the dataset does not tell.
+            TooLarge: the advice takes more memory than any job may.
+            TooManyJobs: it takes a job, and as many wait as may.
+        It raises what `Indexes.create` does, too.
+        """
+        there = self.indexes.there(name, asked, ttl)
+        if there is not None:
+            return there, False
+        measurement = self._measurement(asked)
+        self.limits.check_job(measurement.nbytes, measurement.advice)
+        checkpoint = None
+        if progress is not None and measurement.nbytes <= self.limits.max_result_bytes:
+            try:
+                return self.indexes.create(name, asked, ttl, owner, _banding(measurement, progress))
+            except OutOfTime as over:
+                checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
+        return self.jobs.submit(
+            PUT_INDEX,
+            {"name": name, "asked": asked.model_dump_json(), "ttl": ttl, "digests": measurement.digests},
+            subject={"index": name},
+            result_link=f"/v1/indexes/{name}",
+            checkpoint=checkpoint,
+            owner=owner,
+        )
+
+    def go_on(self, payload: Mapping[str, Any], context: JobContext) -> None:
+        """Make the index of a job; InvalidInput where it cannot be made any more."""
+        name, asked = payload["name"], AskedIndex.model_validate_json(payload["asked"])
+        try:
+            # An earlier attempt may have made the index and died before it could say so.
+            if self.indexes.there(name, asked, payload["ttl"]) is None:
+                measurement = self._measurement(asked)
+                measurement.check_same(payload["digests"])
+                self.indexes.create(name, asked, payload["ttl"], context.owner, _banding(measurement, context))
+        except (IndexExists, MapNotFound, MapNotReady, DatasetNotFound) as error:
+            raise InvalidInput(str(error)) from error
+
+    def _measurement(self, asked: AskedIndex) -> Measurement:
+        if asked.target is None:
+            raise ValueError("there is no target")
+        wanted = AdviceOptions(map=asked.map, keep=asked.keep, **asked.target.model_dump())
+        try:
+            return self.adviser.measurement(wanted)
+        except InvalidInput as error:
+            raise _of_target(error) from error
+
+
+def _banding(measurement: Measurement, progress: Progress) -> Banding | None:
+    """The bands that have the recall, None for a scan that has it; InvalidInput where nothing has."""
+    try:
+        answer: Mapping[str, Any] = measurement.run(progress).answer
+    except InvalidInput as error:
+        raise _of_target(error) from error
+    best = answer["best"]
+    if best != "scan":
+        return Banding(**best)
+    if not answer["scan"]["serves"]:
+        raise InvalidInput(answer["why"], "/target/recall")
+    return None
+
+
+def _of_target(error: InvalidInput) -> InvalidInput:
+    """The refusal, which points to where the body of an index names the dataset."""
+    return InvalidInput(error.detail, "/target/dataset") if error.pointer == "/dataset" else error
+
+
+DUPLICATES = "duplicates"
 # Of an id, as it is kept, as Python has it, and in the answer.
 _BYTES_PER_ID = 192
 
@@ -67,7 +157,7 @@ class IndexDuplicates(NamedTuple):
         per_vector = BYTES_PER_ROW + _BYTES_PER_ID + _whole(opened).layout.bytes_per_vector
         self.limits.check_job(opened.state.size * per_vector)
         payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
-        return self.jobs.submit(KIND, payload, subject={"index": name}, owner=owner)
+        return self.jobs.submit(DUPLICATES, payload, subject={"index": name}, owner=owner)
 
     def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
         """The answer of a job, as JSON; InvalidInput if its index is not there any more."""
