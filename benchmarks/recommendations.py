@@ -37,7 +37,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
 from app.core.maps import family_of, made
 from app.core.recommendations.candidates import Wanted
-from app.core.recommendations.held_out import shared_out
+from app.core.recommendations.measuring import shared_out
 from app.core.recommendations.trials import MOST_ROWS, recommended
 from app.core.spec import MapSpec, Sampler
 from benchmarks.data import neighbour_distance, standardised

@@ -10,7 +10,8 @@ from app.core.building import Building
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from app.core.maps import FeatureMap, made, opened
-from app.core.spec import Dtype, Form, MapSpec
+from app.core.maps.terms import Dtype, Form
+from app.core.spec import MapSpec
 from bochner.maps import Map, build, load
 
 __all__ = [

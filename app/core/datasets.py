@@ -34,13 +34,13 @@ class Reference(NamedTuple):
 
 
 def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
-    """Row numbers of a uniform sample of `count` of n rows, 1 to n, without replacement, (count,), increasing.
+    """Row numbers of a uniform sample of `count` of n rows, or of all, without replacement, (count,), increasing.
 
     The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
     in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one. They
     are drawn some at a time, as there may be millions of rows of which few are wanted.
     """
-    generator = np.random.PCG64(seed)
+    count, generator = min(n, count), np.random.PCG64(seed)
     words, numbers = np.empty(0, np.uint64), np.empty(0, np.intp)
     for block in row_blocks(n, max(_WORDS_AT_A_TIME, count)):
         drawn = generator.random_raw(block.stop - block.start)

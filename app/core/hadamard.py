@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Floats, row_blocks
 from app.core.compiled import compiled
 from app.core.panels import side_by_side
-from app.core.tiles import VECTOR_BYTES
-from app.core.transposition import write_transposed
+from app.core.tiles import VECTOR_BYTES, write_transposed
 
 Bits = NDArray[np.uint8]
 

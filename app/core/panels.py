@@ -4,6 +4,9 @@ A library's product gives a row other last digits in another place of its batch,
 adds the terms of an entry in another order there. Here every entry is made alike: the terms of each 128 coordinates
 in their order by fused multiplications and additions from 0 on, and then these sums in theirs. A fused product of 0
 changes nothing, so that rows in sparse form have the same bits too.
+
+So it is with orthonormal bases and inverse roots of matrices: the decompositions of a library round differently on
+other processors. Here all sums have one order: they are these products, or those of a compiled loop.
 """
 
 from collections.abc import Callable
@@ -12,11 +15,112 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Rows, row_blocks
-from app.core.panel_products import multiply_dense, multiply_sparse
-from app.core.progress import Pause
+from app.core.arrays import Array, Floats, Matrix, Rows, row_blocks
+from app.core.compiled import compiled
+from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
-from app.core.tiles import COLUMN_BYTES, ROWS
+from app.core.tiles import COLUMN_BYTES, ROWS, tile
+
+DEPTH = 128
+"""Coordinates whose terms are added one after the other. Part of what a map's features are: never change it."""
+
+_MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
+
+
+@compiled
+def multiply_dense(
+    beside: Floats, lines: Floats, coordinates: Array, starts: Array, k: int, out: Floats, adds: bool
+) -> None:
+    """Write the products of rows, which lie side by side, with k columns to `out`, or add them to it.
+
+    The lines of panel p are those from starts[p] to starts[p + 1], and belong to these coordinates.
+    """
+    n = len(out)
+    _, d, height = beside.shape
+    width = lines.shape[1]
+    # Takes the tiles that are not whole.
+    edge = np.empty((height, width), out.dtype)
+    values, entries = beside.reshape(-1), lines.reshape(-1)
+    for p in range(-(-k // width)):
+        start, end = starts[p], starts[p + 1]
+        for i in range(0, n, height):
+            if i + height <= n and (p + 1) * width <= k:
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, out, i, p * width, adds)
+            else:
+                for r in range(min(height, n - i)):
+                    for c in range(min(width, k - p * width)):
+                        edge[r, c] = out[i + r, p * width + c]
+                _multiply_tile(values, i * d, height, coordinates, entries, start, end, edge, 0, 0, adds)
+                for r in range(min(height, n - i)):
+                    for c in range(min(width, k - p * width)):
+                        out[i + r, p * width + c] = edge[r, c]
+
+
+@compiled
+def _multiply_tile(
+    values: Floats,
+    at: int,
+    height: int,
+    coordinates: Array,
+    entries: Floats,
+    start: int,
+    end: int,
+    out: Floats,
+    i: int,
+    j: int,
+    adds: bool,
+) -> None:
+    """Products of the rows of a tile, or of one row, with the lines of a panel from start to end."""
+    width = COLUMN_BYTES // entries.itemsize
+    first = start
+    while first == start or first < end:  # once for a panel without lines
+        depth, line = min(DEPTH, end - first), first * width
+        if height == 1:
+            _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
+        else:
+            _MANY_ROWS(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
+        first += DEPTH
+
+
+@compiled
+def multiply_sparse(
+    values: Floats, coordinates: Array, places: Array, ends: Array, lines: Floats, starts: Array, k: int, out: Floats
+) -> None:
+    """Write the products of sparse rows with k columns to `out`.
+
+    Entries t from ends[i] to ends[i + 1] are of row i; t has the value, the coordinate, and the line of each panel,
+    counted from its first, `starts`, that stand there for it.
+    """
+    width = lines.shape[1]
+    # Where the sums of each `DEPTH` coordinates end.
+    groups = np.empty(len(values), np.int64)
+    for i in range(len(out)):
+        end = ends[i + 1]
+        for t in range(ends[i + 1] - 1, ends[i] - 1, -1):
+            if t + 1 < ends[i + 1] and coordinates[t] // DEPTH != coordinates[t + 1] // DEPTH:
+                end = t + 1
+            groups[t] = end
+    edge = np.empty((1, width), values.dtype)
+    entries = lines.reshape(-1)
+    for p in range(-(-k // width)):
+        whole = (p + 1) * width <= k
+        tile, column = (out, p * width) if whole else (edge, 0)
+        for i in range(len(out)):
+            row = i if whole else 0
+            start = ends[i]
+            while True:
+                end = groups[start] if start < ends[i + 1] else start
+                depth, adds = end - start, start > ends[i]
+                _ONE_SPARSE_ROW(
+                    values, start, places, start, entries, starts[p] * width, tile, row, column, depth, adds
+                )
+                start = end
+                if start >= ends[i + 1]:
+                    break
+            if not whole:
+                for c in range(k - p * width):
+                    out[i, p * width + c] = edge[0, c]
+
 
 # Of fewer rows, each is multiplied by itself: a tile takes the time of three.
 _LEAST_ROWS_FOR_A_TILE = 3
@@ -87,8 +191,7 @@ class Panels:
             narrow[:, self._coordinates] = self._lines.T
             return narrow
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
-        panels = np.repeat(np.arange(len(padded)), np.diff(self._starts))
-        padded[panels, :, self._coordinates] = self._lines
+        padded[np.repeat(np.arange(len(padded)), np.diff(self._starts)), :, self._coordinates] = self._lines
         return padded.reshape(-1, d)[:columns]
 
     def multiplier(self, rows: Rows) -> Callable[..., None]:
@@ -104,7 +207,7 @@ class Panels:
         if self._is_narrow:
             return lambda columns, out, adds=False: self._multiply_narrow(beside, columns.stop, out, adds)
         return lambda columns, out, adds=False: multiply_dense(
-            beside, self._lines, self._coordinates, self._of(columns), columns.stop - columns.start, out, adds
+            beside, self._lines, self._coordinates, *self._of(columns), out, adds
         )
 
     def _multiplier_of_sparse(self, rows: sparse.csr_array) -> Callable[[slice, Floats], None]:
@@ -115,14 +218,7 @@ class Panels:
         if self._is_narrow:
             return lambda columns, out: self._multiply_narrow_sparse(ordered.data, coordinates, ends, columns.stop, out)
         return lambda columns, out: multiply_sparse(
-            ordered.data,
-            coordinates,
-            coordinates,
-            ends,
-            self._lines,
-            self._of(columns),
-            columns.stop - columns.start,
-            out,
+            ordered.data, coordinates, coordinates, ends, self._lines, *self._of(columns), out
         )
 
     def _multiply_narrow_sparse(self, values: Floats, coordinates: Array, ends: Array, k: int, out: Floats) -> None:
@@ -132,13 +228,14 @@ class Panels:
             most = int(np.searchsorted(ends, ends[first] + _ENTRIES_AT_A_TIME, side="right")) - 1
             last = min(len(out), max(first + 1, most))
             entries = slice(ends[first], ends[last])
-            needed, of_entries = np.unique(coordinates[entries], return_inverse=True)
+            needed, places = np.unique(coordinates[entries], return_inverse=True)
+            lines, ends_here = self._filled_up(needed), ends[first : last + 1] - ends[first]
             multiply_sparse(
                 values[entries],
                 coordinates[entries],
-                of_entries,
-                ends[first : last + 1] - ends[first],
-                self._filled_up(needed),
+                places,
+                ends_here,
+                lines,
                 np.zeros(2, np.int64),
                 k,
                 out[first:last],
@@ -158,10 +255,9 @@ class Panels:
         found[:, : self.shape[0]] = lines
         return found
 
-    def _of(self, columns: slice) -> Array:
-        """Where the lines of each panel begin, from that of the first of these columns on."""
-        starts: Array = self._starts[columns.start // self.step :]
-        return starts
+    def _of(self, columns: slice) -> tuple[Array, int]:
+        """Where the lines of each panel begin, from that of the first of these columns on; and how many columns."""
+        return self._starts[columns.start // self.step :], columns.stop - columns.start
 
 
 def add_products(out: Floats, x: Floats, y: Floats, threads: int, pause: Pause) -> None:
@@ -191,3 +287,97 @@ def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
         entries = rows.tocoo()
         np.add.at(found, (entries.row // height, entries.col, entries.row % height), entries.data)
     return found
+
+
+# Columns that the loop makes orthonormal; those before them are taken off by products.
+_WIDTH = 64
+# Largest entry of I − ZY from which on one more step leaves rounding alone, and steps that no matrix takes that is not
+# singular to rounding.
+_NEAR, _MOST_STEPS = 1e-9, 60
+
+
+def row_products(x: Matrix, y: Matrix) -> Matrix:
+    """Products of the rows of two matrices (n, k) and (m, k), float64, (n, m), made in one thread."""
+    found = np.zeros((len(x), len(y)))
+    add_products(found, x, y, 1, no_pause)
+    return found
+
+
+def orthonormal(columns: Matrix) -> Matrix:
+    """Q of the columns of matrices (k, d, n), n ≤ d, float64: (k, d, n); R has no entry below 0 on its diagonal.
+
+    By Gram and Schmidt, column by column from those before, and twice, which is enough for columns that are independent
+    to rounding (Giraud, Langou, Rozložník, van den Eshof: Rounding error analysis of the classical Gram–Schmidt
+    orthogonalization process, 2005).
+    """
+    found = np.array(columns, np.float64, order="C")
+    n = found.shape[2]
+    for first in range(0, n, _WIDTH):
+        some = np.ascontiguousarray(found[:, :, first : first + _WIDTH])
+        for _ in range(2):
+            for one, before in zip(some, found[:, :, :first], strict=True):
+                if first:
+                    add_products(one, before, -row_products(before.T, one.T).T, 1, no_pause)
+            _orthonormalize(some)
+        found[:, :, first : first + _WIDTH] = some
+    return found
+
+
+@compiled
+def _orthonormalize(matrices: Matrix) -> None:
+    """Make the columns of matrices (k, d, n) orthonormal, by the modified Gram–Schmidt method."""
+    k, d, n = matrices.shape
+    shares = np.empty(n)
+    for m in range(k):
+        matrix = matrices[m]
+        for i in range(n):
+            # Products of column i with itself and all behind it, row after row: vector units take the columns.
+            for j in range(i, n):
+                shares[j] = 0.0
+            for r in range(d):
+                row, value = matrix[r], matrix[r, i]
+                for j in range(i, n):
+                    shares[j] += value * row[j]
+            scale = 1 / np.sqrt(shares[i])
+            for j in range(i + 1, n):
+                shares[j] *= scale
+            for r in range(d):
+                row = matrix[r]
+                row[i] *= scale
+                value = row[i]
+                for j in range(i + 1, n):
+                    row[j] -= value * shares[j]
+
+
+def inverse_root(matrix: Matrix) -> Matrix | None:
+    """The symmetric root of the inverse of a symmetric positive definite matrix (d, d); None where it is singular.
+
+    By the coupled iteration of Newton and Schulz (Higham: Functions of matrices, 2008, (6.35)): Y = A/c and Z = I at
+    first; with T = (3I − ZY)/2, YT and TZ take their places. Z goes to the root of (A/c)⁻¹ if no eigenvalue of A/c is
+    above 3; the smallest more than double in each step.
+    """
+    eye, scale = np.eye(len(matrix)), np.trace(matrix) / len(matrix)
+    if not scale > 0:
+        return None
+    y: Matrix = matrix / scale
+    z: Matrix = eye
+    if _norm(y - eye) > 0.5:
+        # Twice the root of the norm of Y⁴ is above no eigenvalue, and mostly not far above.
+        square = row_products(y, y)
+        most = np.sqrt(np.sqrt(_norm(row_products(square, square))))
+        y /= most / 2
+        scale *= most / 2
+    for done in range(_MOST_STEPS):
+        both = row_products(z, y.T) if done else y
+        step = 1.5 * eye - 0.5 * both
+        z = row_products(step, z.T) if done else step
+        if np.abs(both - eye).max() < _NEAR:
+            # Z² has the inverses of the eigenvalues of A/c, of which the largest is about 1.
+            return z / np.sqrt(scale) if _norm(z) ** 2 * len(eye) * np.finfo(np.float64).eps < 1 else None
+        y = row_products(y, step.T)
+    return None
+
+
+def _norm(matrix: Matrix) -> float:
+    """The Frobenius norm; that of NumPy is a product of a library."""
+    return float(np.sqrt(np.square(matrix).sum()))

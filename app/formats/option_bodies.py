@@ -17,7 +17,7 @@ from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.json_text import check_options
-from app.core.recommendations import RecommendationOptions
+from app.core.recommendations.candidates import RecommendationOptions
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.columns import ID, TAG, columns_of
 from app.formats.base import Body, Buffer, Posted

@@ -15,13 +15,17 @@ from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
 from app.core.input import Input, fitted
 from app.core.kernels import Kernel
-from app.core.kernels.coarseness import Coarseness
+from app.core.kernels.rounding import coarseness_warnings
 from app.core.names import shortened
 from app.core.progress import Progress
-from app.core.recommendations import InputMember, KernelMember, KernelsMember, Label, LabelColumn, RecommendationOptions
-from app.core.recommendations.answer import Ranking
 from app.core.recommendations.candidates import (
+    InputMember,
+    KernelMember,
+    KernelsMember,
+    Label,
+    LabelColumn,
     Objective,
+    RecommendationOptions,
     Wanted,
     at_multiples,
     fitting,
@@ -30,9 +34,8 @@ from app.core.recommendations.candidates import (
     widest_map_bytes,
 )
 from app.core.recommendations.drawing import drawing
-from app.core.recommendations.held_out import FEWEST_ROWS, Places, Shares, shared_out
-from app.core.recommendations.labels import FEWEST_LABELLED, Labels
-from app.core.recommendations.trials import MOST_ROWS, check_shape, recommended
+from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
+from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommended
 from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.datasets import Datasets, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
@@ -287,7 +290,7 @@ class Recommendations(NamedTuple):
             return Finding(answer, drawing(answer, called))
 
         # Of each kernel for whose maps, in float32, the rows are too far from 0.
-        doubts = (Coarseness(kernel, _DTYPE, counts_exact=True).warnings(rows) for kernel in kernels)
+        doubts = (coarseness_warnings(kernel.rounding(_DTYPE), rows, True, "vectors") for kernel in kernels)
         # For the job, in the place of what the request takes from rows.
         numbers = {
             "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 
 from app.core.arrays import Floats
 from app.core.compiled import NotKept, keep_in, kept_in, loading_only
-from app.core.diagnostics.hermitian_tiles import HermitianTiles
+from app.core.diagnostics.error_matrix import HermitianTiles
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.indexes import labels
@@ -38,7 +38,7 @@ from app.core.maps import made
 from app.core.maps.terms import Dtype, Form
 from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
-from app.core.orthonormal import orthonormal
+from app.core.panels import orthonormal
 from app.core.progress import no_pause
 from app.core.spec import MapSpec
 from app.own_process import command

@@ -7,7 +7,7 @@ import pytest
 
 from app.api import bodies
 from app.api.problems import Refusal
-from app.core.recommendations import KernelMember
+from app.core.recommendations.candidates import KernelMember
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from app.core.arrays import Rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Encoder, Encoding
 from app.core.kernels import Kernel
-from app.core.kernels.base import ShiftInvariantKernel
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import ProductKernel, ShiftInvariantKernel
 from app.core.maps import ConsistentSamplingMap, DartMinHashMap, FourierMap
 from app.core.maps.weighted_minhash import WeightedMinHashMap
 from app.core.samplers.points import Points

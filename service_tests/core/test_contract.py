@@ -11,8 +11,9 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family_of, opened
+from app.core.maps.terms import Dtype, Form
 from app.core.samplers.base import FrequencySampler
-from app.core.spec import Dtype, Form, MapSpec
+from app.core.spec import MapSpec
 from service_tests.cases import covering, each
 from service_tests.core.combinations import (
     COUNTED,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numba import njit
 
-from app.core.exponential import exponential, log_of_one_more
+from app.core.quantiles import exponential, log_of_one_more
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from app.core.arrays import Matrix
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import ScaledKernel
 from app.core.maps import FourierMap
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec

@@ -5,7 +5,7 @@ from typing import Any
 
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.model import Frozen
-from app.core.recommendations import KernelsMember, RecommendationOptions
+from app.core.recommendations.candidates import KernelsMember, RecommendationOptions
 from app.core.spec import MapSpec
 from app.services.asked import InputOfRows, ScaleOfRows
 from service_tests.cases import each

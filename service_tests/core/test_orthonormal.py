@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.orthonormal import inverse_root, orthonormal
+from app.core.panels import inverse_root, orthonormal
 from service_tests.cases import each, with_nightly
 
 

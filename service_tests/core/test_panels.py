@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.arrays import Floats, Rows
-from app.core.panel_products import DEPTH
-from app.core.panels import Panels
+from app.core.panels import DEPTH, Panels
 from app.core.tiles import COLUMN_BYTES
 from service_tests.cases import each
 

@@ -8,10 +8,10 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.core.building import Building
-from app.core.diagnostics import DIAGNOSTICS, agreement_counts, hermitian_tiles, max_error
+from app.core.diagnostics import DIAGNOSTICS, collisions, error_matrix, max_error
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.diagnostics.collisions import Collisions
-from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.error_matrix import Estimator
 from app.core.diagnostics.gram import Gram
 from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
@@ -48,14 +48,16 @@ def advice(progress: Progress) -> Any:
 
 
 EVERY: dict[str, Callable[[Progress], Any]] = {
-    "gram": partial(Gram(estimators=tuple(Estimator), seeds=3).run, fourier(s=32), ROWS),
-    "gram-complex": partial(Gram(seeds=2).run, fourier(s=32, form="complex"), ROWS),
-    "gram-hashes": partial(Gram().run, hashing(s=32), ROWS),
-    "max-error": partial(MaxError(diameters=(0.5, 2.0), samples=900).run, fourier(s=4000, form="complex"), {}),
-    "variance": partial(Variance(repeats=6).run, fourier(s=32, form="complex"), PAIRS),
-    "variance-hashes": partial(Variance(repeats=6, gamma=2.0).run, hashing(s=32), PAIRS),
-    "collisions": partial(Collisions(bits=1, gamma=2.0).run, hashing(s=32), ROWS),
-    "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}),
+    "gram": partial(Gram(estimators=tuple(Estimator), seeds=3).run, fourier(s=32), ROWS, threads=1),
+    "gram-complex": partial(Gram(seeds=2).run, fourier(s=32, form="complex"), ROWS, threads=1),
+    "gram-hashes": partial(Gram().run, hashing(s=32), ROWS, threads=1),
+    "max-error": partial(
+        MaxError(diameters=(0.5, 2.0), samples=900).run, fourier(s=4000, form="complex"), {}, threads=1
+    ),
+    "variance": partial(Variance(repeats=6).run, fourier(s=32, form="complex"), PAIRS, threads=1),
+    "variance-hashes": partial(Variance(repeats=6, gamma=2.0).run, hashing(s=32), PAIRS, threads=1),
+    "collisions": partial(Collisions(bits=1, gamma=2.0).run, hashing(s=32), ROWS, threads=1),
+    "box-discrepancy": partial(BoxDiscrepancy(box=2.0).run, fourier(s=32), {}, threads=1),
     "recommendations": ranking,
     "advice": advice,
 }
@@ -70,12 +72,12 @@ def test_no_diagnostic_is_left_out() -> None:
 def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that work on little data has many steps."""
     for module, name, value in (
-        (hermitian_tiles, "TILE_ROWS", 16),
+        (error_matrix, "TILE_ROWS", 16),
         (box_discrepancy, "_FACTORS_PER_PAUSE", 1000),
-        (agreement_counts, "_ENTRIES_PER_BLOCK", 800),
-        (agreement_counts, "_CODES_PER_BLOCK", 2000),
-        (agreement_counts, "_SAMPLES_PER_BLOCK", 400),
-        (agreement_counts, "_LEAST_HASHES", 8),
+        (collisions, "_ENTRIES_PER_BLOCK", 800),
+        (collisions, "_CODES_PER_BLOCK", 2000),
+        (collisions, "_SAMPLES_PER_BLOCK", 400),
+        (collisions, "_LEAST_HASHES", 8),
         (max_error, "_PHASES_PER_BLOCK", 1 << 20),
         (features, "_ROWS_PER_BLOCK", 2),
         (features, "_LEAST_STEPS_PER_PART", 1),

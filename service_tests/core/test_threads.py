@@ -9,6 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 from app.core.diagnostics.gram import Gram
+from app.core.progress import Progress
 from app.core.threads import for_each
 from service_tests.cases import each
 from service_tests.core.combinations import rows
@@ -84,6 +85,8 @@ def linear_algebra_threads() -> set[int]:
 def test_diagnostics_at_once_leave_linear_algebra_on_one_thread() -> None:
     x = rows(60, 1, dtype="float32")
     with ThreadPoolExecutor(4) as pool:
-        for _ in pool.map(lambda seed: Gram(seeds=20, seed=seed).run(fourier(), {"vectors": x}), range(8)):
+        for _ in pool.map(
+            lambda seed: Gram(seeds=20, seed=seed).run(fourier(), {"vectors": x}, Progress(), 1), range(8)
+        ):
             pass
     assert linear_algebra_threads() == {1}

@@ -16,7 +16,7 @@ import numpy as np
 from app import __main__, handlers
 from app.core.arrays import Matrix
 from app.core.building import Building
-from app.core.diagnostics.ball_errors import SetErrors
+from app.core.diagnostics.max_error import SetErrors
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 from app.core.progress import Pause, Progress

@@ -14,6 +14,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.hashing.encodings import CodeOptions, Encoding, encoder
 from app.core.maps import FeatureMap, family_of, opened
 from app.core.maps.terms import Dtype, Form
+from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.warm_up import warm_up
 from service_tests.cases import pairwise
@@ -131,4 +132,4 @@ def test_signed_codes_of_any_rows(sampler: str, dtype: Dtype) -> None:
 def test_any_diagnostic(kind: str, options: Fields, made: FeatureMap, posted: Mapping[str, Any]) -> None:
     more = {member: np.tile(one, (3, 1)) for member, one in posted.items()}
     for came in (posted, more):  # the norms of large matrices have a loop
-        DIAGNOSTICS[kind].model_validate_json(orjson.dumps(options)).run(made, came)
+        DIAGNOSTICS[kind].model_validate_json(orjson.dumps(options)).run(made, came, Progress(), 1)

@@ -16,8 +16,8 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.answer import Advice
 from app.core.indexes.options import DuplicatesOptions
-from app.core.recommendations import RecommendationOptions
-from app.core.recommendations.answer import Ranking
+from app.core.recommendations.candidates import RecommendationOptions
+from app.core.recommendations.trials import Ranking
 from app.formats import Body, option_bodies
 from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
 from app.services.index_jobs import DuplicatesAnswer

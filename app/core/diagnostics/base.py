@@ -5,13 +5,63 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Annotated, ClassVar, Generic, NamedTuple, TypeVar
 
+import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Rows
+from app.core.arrays import Matrix, Rows, Whole
 from app.core.drawing import Drawing
 from app.core.maps import FeatureMap
 from app.core.model import Kind
 from app.core.progress import Progress
+
+Pairs = tuple[Whole, Whole]
+"""The numbers of the rows of some pairs, of one and of the other."""
+
+DRAWN_PAIRS = 20_000
+"""So many pairs are drawn in a picture of a Gram matrix, or all if there are fewer."""
+_STRETCHES = 16
+
+
+def map_seeds(seed: int, count: int) -> list[int]:
+    """Seeds for maps of their own, the first ones the same for any count."""
+    return [int(word) for word in np.random.SeedSequence(seed).generate_state(count, np.uint64)]
+
+
+def row_pairs(n: int, most: int, seed: int) -> Pairs:
+    """Pairs of rows i > j, each at most once: all n(n − 1)/2 in order, or `most` of them drawn evenly, in order."""
+    total = n * (n - 1) // 2
+    if total <= most:
+        return pairs_numbered(np.arange(total))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    return pairs_numbered(np.sort(rng.choice(total, most, replace=False, shuffle=False)))
+
+
+def pairs_numbered(numbers: Whole) -> Pairs:
+    """Rows i > j of pair number i(i − 1)/2 + j."""
+    # The root may be off by rounding.
+    i = ((1 + np.sqrt(1 + 8 * numbers.astype(np.float64))) / 2).astype(np.int64)
+    i -= i * (i - 1) // 2 > numbers
+    i += i * (i + 1) // 2 <= numbers
+    return i, numbers - i * (i - 1) // 2
+
+
+def rms_by_kernel(exact: Matrix, errors: Matrix) -> tuple[list[float], list[float]]:
+    """The middles of stretches of the exact kernel, and the root of the mean square error of the pairs in each.
+
+    Stretches have one width; those without a pair are left out.
+    """
+    if not len(exact):
+        return [], []
+    least, width = exact.min(), np.ptp(exact) / _STRETCHES
+    # Pairs of one kernel, or of kernels nearer than numbers can tell, are one stretch.
+    within = np.minimum((exact - least) / (width or 1.0), _STRETCHES - 1).astype(np.int64)
+    largest = np.abs(errors).max() or 1.0  # squares of tiny and of huge errors leave the range of float64
+    squares = np.bincount(within, np.square(errors / largest), _STRETCHES)
+    counts = np.bincount(within, minlength=_STRETCHES)
+    known = np.flatnonzero(counts)
+    middles = least + (known + 0.5) * width
+    return middles.tolist(), (largest * np.sqrt(squares[known] / counts[known])).tolist()
+
 
 Answer_co = TypeVar("Answer_co", bound=Mapping[str, object], covariant=True)
 Seed = Annotated[int, Field(ge=0, lt=1 << 64, description="Of everything that is drawn.")]
@@ -71,7 +121,7 @@ class Diagnostic(Kind):
 
     @abstractmethod
     def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int
     ) -> Finding[Mapping[str, object]]:
         """Measure the map.
 

@@ -15,9 +15,8 @@ from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import Measured
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Positive
+from app.core.kernels.base import QMC, Positive
 from app.core.maps import FeatureMap, Gives
-from app.core.papers import QMC
 from app.core.progress import Parts, Progress
 
 # Frequencies, and what pairs of them are computed from, in float64, by coordinate.
@@ -61,8 +60,7 @@ class BoxDiscrepancy(Diagnostic):
         Field(description="b_j, half the width of the box of differences; of a dataset, the ranges of its columns."),
     ] = None
     box_scales: Annotated[
-        tuple[Positive, ...],
-        Field(min_length=1, max_length=20, fail_fast=True, description="Factors of the box."),
+        tuple[Positive, ...], Field(min_length=1, max_length=20, fail_fast=True, description="Factors of the box.")
     ] = (1.0, 0.5, 0.25)
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
@@ -77,16 +75,13 @@ class BoxDiscrepancy(Diagnostic):
         d = feature_map.spec.input_dim
         return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d
 
-    def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
-    ) -> Finding[BoxErrors]:
+    def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[BoxErrors]:
         """Box discrepancies of the map's frequencies and weights on the box times each scale.
 
         InvalidInput where the kernel is no product, or a box is too wide.
         """
         box = self._box(feature_map, rows)
         frequencies, weights, kernel, _ = feature_map.spectrum()
-        progress = progress or Progress()
         parts, s = Parts(progress), len(weights)
 
         def at(scale: float, within: Progress) -> ScaleError:

@@ -1,31 +1,32 @@
 """How far collision rates of codes are from the min-max kernel, on data."""
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Matrix
-from app.core.diagnostics.agreement_counts import agreement_counts, block_bytes
-from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.collisions_drawing import drawing
-from app.core.diagnostics.random_pairs import Whole, row_pairs
+from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Pairs, Seed, Takes, rms_by_kernel, row_pairs
+from app.core.drawing import Curve, Density, Drawing, Panel, density
 from app.core.errors import InvalidInput
-from app.core.hashing.encodings import BitsOf, Encoding, encoder
+from app.core.hashing.encodings import BitsOf, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import (
     chances,
+    collisions,
     kernel_bias,
     kernel_estimate,
     kernel_interval,
+    odd_codes,
     rbf_bias,
     rbf_estimate,
     rbf_interval,
 )
-from app.core.kernels.base import Positive
+from app.core.kernels.base import GMM, Positive
 from app.core.maps import FeatureMap, Gives
-from app.core.papers import GMM
-from app.core.progress import Progress
+from app.core.progress import Pause, Progress, packed, unpacked
 
 # Of a pair: indices, kernels, rates and estimates, and these as they are kept.
 _BYTES_PER_PAIR = 300
@@ -115,11 +116,10 @@ class Collisions(Diagnostic):
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Memory of some samples of all rows, and of what is known of the pairs."""
         n = int(rows["vectors"].shape[0])
-        pairs = min(self.pairs, n * (n - 1) // 2)
-        return block_bytes(n, feature_map.n_output) + _BYTES_PER_PAIR * pairs
+        return block_bytes(n, feature_map.n_output) + _BYTES_PER_PAIR * min(self.pairs, n * (n - 1) // 2)
 
     def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
+        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int
     ) -> Finding[CollisionErrors]:
         """Collision rates of all pairs of different rows, or of `pairs` of them drawn evenly.
 
@@ -133,7 +133,7 @@ class Collisions(Diagnostic):
         by = encoder(Encoding.b_bit, self.bits, None if self.bits_of is None else BitsOf(self.bits_of))
         feature_map.check_rows(vectors, "/vectors")
         pairs = row_pairs(n, self.pairs, self.seed)
-        found = agreement_counts(feature_map, vectors, pairs, by, self.gamma, progress or Progress())
+        found = agreement_counts(feature_map, vectors, pairs, by, self.gamma, progress)
         exact, odd = found["exact"], found["odd"]
         chance = chances(by, feature_map.spec.input_dim, s, odd[pairs[0]], odd[pairs[1]])
         full, zero_bit, b_bit = (
@@ -153,16 +153,14 @@ class Collisions(Diagnostic):
         )
         bits = f"{by.bits} bit{'s' * (by.bits > 1)} of {by.bits_of.value}"
         ways = {"full samples (i*, t*)": full, "0-bit, i* alone": zero_bit, bits: b_bit}
-        of_rbf = None if rbf is None else (found["rbf"], rbf)
-        return Finding(answer, drawing(ways, exact, of_rbf, s))
+        return Finding(answer, drawing(ways, exact, None if rbf is None else (found["rbf"], rbf), s))
 
 
 def _collided(
     counts: Whole, s: int, value: Matrix, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
 ) -> Collided:
     """Figures of the estimates `value` that were made of how many of s codes agree."""
-    rate = float((counts / s).mean())
-    known = np.isfinite(value)
+    rate, known = float((counts / s).mean()), np.isfinite(value)
     if not known.any():
         return Collided(rate=rate, mean=None, bias=None, rms_error=None, coverage=None)
     mean, bias, rms_error = _summary(value[known], exact[known])
@@ -195,3 +193,132 @@ def _covered(intervals: Matrix, exact: Matrix) -> float:
 def _summary(estimate: Matrix, exact: Matrix) -> tuple[float, float, float]:
     error = estimate - exact
     return float(estimate.mean()), float(error.mean()), float(np.sqrt(np.mean(error**2)))
+
+
+# Codes compared at a time, and entries of rows.
+_CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
+# Samples held at a time, if that makes no fewer hashes.
+_SAMPLES_PER_BLOCK, _LEAST_HASHES = 1 << 22, 64
+# A sample and its code.
+_BYTES_PER_SAMPLE = 32
+# Both rows of as many pairs as are compared at a time.
+_BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
+
+
+def block_bytes(n: int, s: int) -> int:
+    """Memory for what is counted at a time of n rows with s hashes each."""
+    return _BYTES_PER_SAMPLE * n * min(s, _hashes_per_block(n)) + _BLOCK_BYTES
+
+
+def agreement_counts(
+    feature_map: FeatureMap, vectors: Rows, pairs: Pairs, by: Encoder, gamma: float | None, progress: Progress
+) -> dict[str, Array]:
+    """Exact kernels and counts of agreeing codes, pair by pair, by the names that `_zeros` explains."""
+    n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
+    found, kept = _zeros(n, len(i), gamma), unpacked(progress.restored())
+    if kept.keys() == found.keys():  # an older version kept less
+        found = kept
+    kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
+    hashes = [*row_blocks(s, _hashes_per_block(n))]
+    of = len(kernels) + len(hashes)
+
+    def pause() -> None:
+        progress.report(int(found["done"]), of)
+        progress.checkpoint(partial(packed, **found))
+
+    for block in kernels[found["done"] :]:
+        x, y = vectors[i[block]], vectors[j[block]]
+        found["exact"][block] = feature_map.exact_pairs(x, y)
+        found["zero_bit_chance"][block] = feature_map.chances(x, y, Encoder(Encoding.zero_bit))
+        all_kept = by.shows_sign and 2 * feature_map.spec.input_dim <= 1 << by.bits
+        found["b_bit_chance"][block] = found["zero_bit_chance"][block] if all_kept else feature_map.chances(x, y, by)
+        if gamma is not None:
+            found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
+        found["done"] += 1
+        pause()
+    for block in hashes[found["done"] - len(kernels) :]:
+        # What a block adds is added at its end, for what is kept before must not hold a part of it.
+        added = _agreements(feature_map.samples(vectors, block, pause), by, block.start, pairs, pause)
+        for name, counts in added.items():
+            found[name] += counts
+        found["done"] += 1
+        pause()
+    return found
+
+
+def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
+    """Zeros for what is to be computed of n rows and some pairs of them, by name.
+
+    `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
+    codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: how many of its samples, their i*, and its
+    codes agree. `odd`: how many codes of each row are odd. `done`: how many blocks are.
+    """
+    return {
+        "exact": np.zeros(pairs),
+        "rbf": np.zeros(0 if gamma is None else pairs),
+        **{name: np.zeros(pairs) for name in ("zero_bit_chance", "b_bit_chance")},
+        **{name: np.zeros(pairs, np.int64) for name in ("full", "zero_bit", "b_bit")},
+        "odd": np.zeros(n, np.int64),
+        "done": np.array(0),
+    }
+
+
+def _agreements(samples: Samples, by: Encoder, first_hash: int, pairs: Pairs, pause: Pause) -> dict[str, Whole]:
+    """The counts `full`, `zero_bit`, `b_bit` and `odd` for samples (n, hashes, 2) from `first_hash` on."""
+    i, j = pairs
+    codes = by.encode(samples, first_hash)
+    written = {"full": samples, "zero_bit": samples[..., 0], "b_bit": codes}
+    added = {name: np.empty(len(i), np.int64) for name in written}
+    for block in row_blocks(len(i), _CODES_PER_BLOCK // samples.shape[1]):
+        for name, of_rows in written.items():
+            added[name][block] = collisions(of_rows[i[block]], of_rows[j[block]])
+        pause()
+    return added | {"odd": odd_codes(by, codes)}
+
+
+def _hashes_per_block(n: int) -> int:
+    """How many hashes of n rows are held at a time; with fewer, the entries of the rows would be read too often."""
+    return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
+
+
+def drawing(ways: Mapping[str, Matrix], exact: Matrix, rbf: tuple[Matrix, Matrix] | None, s: int) -> Drawing:
+    """A panel for each way to write codes; their errors by the kernel; the estimate of the RBF kernel.
+
+    Args:
+        ways: the estimates of the pairs for each way, some not finite where there is none.
+        exact: the kernels of the pairs.
+        rbf: the RBF kernels of the pairs and their estimates, if they were asked for.
+        s: how many hashes.
+    """
+    of = len(ways) + (rbf is not None)
+    panels = [_panel(name, exact, value, colour, of) for colour, (name, value) in enumerate(ways.items())]
+    panels.append(_errors_panel(ways, exact, s))
+    if rbf is not None:
+        panels.append(_panel("RBF kernel, of full samples", *rbf, len(ways), of)._replace(x_label="exact RBF kernel"))
+    return Drawing([panels[i : i + 2] for i in range(0, len(panels), 2)], row_height=3.6)
+
+
+def _panel(name: str, exact: Matrix, value: Matrix, colour: int, of: int) -> Panel:
+    """Estimate against exact kernel of the pairs that have an estimate, beside the diagonal."""
+    known = np.isfinite(value)
+    marks: list[Density | Curve] = []
+    if known.any():
+        x, y = exact[known], value[known]
+        marks.append(density(x, y, "pairs", colour, of))
+        ends = [float(x.min()), float(x.max())]
+        marks.append(Curve(ends, ends, "exact", None, "dashed"))
+    bias = f"bias {(value - exact)[known].mean():.2g}" if known.any() else "no estimate"
+    return Panel(marks, x_label="exact min-max kernel", y_label="estimate", title=f"{name}: {bias}")
+
+
+def _errors_panel(ways: Mapping[str, Matrix], exact: Matrix, s: int) -> Panel:
+    """Root mean square errors of each way by the kernel g, and √(g(1 − g)/s), which full samples have."""
+    marks = []
+    for colour, (name, value) in enumerate(ways.items()):
+        known = np.isfinite(value)
+        middles, rms = rms_by_kernel(exact[known], value[known] - exact[known])
+        if middles:
+            marks.append(Curve(middles, rms, name, colour, marker=colour))
+    g = np.linspace(float(exact.min()), float(exact.max()), 40)
+    marks.append(Curve(g.tolist(), np.sqrt(g * (1 - g) / s).tolist(), "√(g(1 − g)/s), in theory", None, "dashed"))
+    return Panel(marks, x_label="exact min-max kernel g", y_label="root mean square error", title=f"{s:,} hashes")

@@ -1,6 +1,6 @@
 """How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, cast, get_args
 
@@ -10,15 +10,33 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows
 from app.core.building import Building
-from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.control_variates import Estimator
-from app.core.diagnostics.error_matrix import ErrorMatrix, Estimate, Figures, Sketch, estimates_of, exact_norms
-from app.core.diagnostics.gram_drawing import Measured, drawing
-from app.core.diagnostics.hermitian_tiles import TILE_ROWS, tile_places
-from app.core.diagnostics.random_pairs import DRAWN_PAIRS, Whole, map_seeds, row_pairs
+from app.core.diagnostics.base import (
+    DRAWN_PAIRS,
+    Diagnostic,
+    Finding,
+    GivenRows,
+    Pairs,
+    Seed,
+    Takes,
+    map_seeds,
+    row_pairs,
+)
+from app.core.diagnostics.error_matrix import (
+    BINS,
+    TILE_ROWS,
+    ErrorMatrix,
+    Estimate,
+    Estimator,
+    Figures,
+    Sketch,
+    estimates_of,
+    exact_norms,
+    tile_places,
+)
+from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
 from app.core.errors import InvalidInput
+from app.core.kernels.base import MM, QMC
 from app.core.maps import BaseSpec, FeatureMap, family_of, made
-from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
 MOST_ROWS = 20_000
@@ -28,6 +46,18 @@ _Size = Literal["relative_frobenius", "relative_spectral", "max_abs", "mean_squa
 _SIZES: tuple[_Size, ...] = get_args(_Size)
 # Matrices of the size of a tile, in float64, that are held while one is computed.
 _TILES_AT_WORK = 6
+
+
+Norms = Sequence[float]
+
+
+class Measured(TypedDict):
+    """What was measured of an estimate, as JSON holds it."""
+
+    figures: Figures
+    sketch: Sketch
+    density: list[Any]
+    """The fields of a `Density`: the errors of some pairs against their kernel."""
 
 
 class Baseline(TypedDict):
@@ -107,9 +137,7 @@ class Gram(Diagnostic):
             drawn = its_family.drawing_bytes(baseline) + 2 * its_family.frozen_bytes(baseline)
         return int(matrices + feature_map.kernel.exact_bytes(tile, tile) + controls + drawn)
 
-    def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
-    ) -> Finding[GramErrors]:
+    def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[GramErrors]:
         """Errors of the Gram matrix of the rows, 2 to `MOST_ROWS`.
 
         K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Of the n×n matrices
@@ -123,7 +151,6 @@ class Gram(Diagnostic):
         vectors = rows["vectors"]
         n = vectors.shape[0]
         feature_map.check_rows(vectors, "/vectors")
-        progress = progress or Progress()
         parts, tiles = Parts(progress), len([*tile_places(n)])
         estimates = estimates_of(
             feature_map, self.estimators, vectors, partial(progress.before_long_call, parts.restored_state)
@@ -158,13 +185,7 @@ class Gram(Diagnostic):
 
 
 def _measured(
-    feature_map: FeatureMap,
-    vectors: Rows,
-    estimate: Estimate,
-    pairs: tuple[Whole, Whole],
-    norms: Sequence[float],
-    of: int,
-    progress: Progress,
+    feature_map: FeatureMap, vectors: Rows, estimate: Estimate, pairs: Pairs, norms: Norms, of: int, progress: Progress
 ) -> Measured:
     """Figures and sketches of an estimate. The matrix of its errors is let go before that of the next is made."""
     error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
@@ -172,12 +193,7 @@ def _measured(
 
 
 def _of_baseline(
-    spec: BaseSpec,
-    vectors: Rows,
-    pairs: tuple[Whole, Whole],
-    norms: Sequence[float],
-    threads: int,
-    progress: Progress,
+    spec: BaseSpec, vectors: Rows, pairs: Pairs, norms: Norms, threads: int, progress: Progress
 ) -> tuple[Figures, Sketch]:
     # While the map is built, which is done again after an interruption, the state is that of the matrix.
     baseline = made(spec, Building(threads, keeping_nothing(progress, lambda: progress.restored() or begin_anew())))
@@ -198,3 +214,85 @@ def _baseline(found: list[Figures]) -> Baseline:
 
 def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:
     return {name: figures[name] / baseline[name] if baseline[name] else None for name in _SIZES}
+
+
+def drawing(rows: int, form: str | None, measured: Mapping[str, Measured], monte_carlo: Sequence[Sketch]) -> Drawing:
+    """A row for each estimator: a histogram of its errors, and its errors by the kernel; Monte Carlo maps beside both.
+
+    Args:
+        rows: how many the matrix is of.
+        form: that was measured, if there is one.
+        measured: what was measured of each estimator.
+        monte_carlo: sketches of maps of as many Monte Carlo frequencies; the picture has their mean.
+    """
+    return Drawing(
+        [
+            (
+                _histogram(rows, form, name, one, monte_carlo, colour),
+                _by_kernel(form, name, one["sketch"], Density(*one["density"]), monte_carlo, colour),
+            )
+            for colour, (name, one) in enumerate(measured.items())
+        ],
+        row_height=3.6,
+    )
+
+
+def _histogram(
+    rows: int, form: str | None, name: str, one: Measured, monte_carlo: Sequence[Sketch], colour: int
+) -> Panel:
+    """The shares of all entries of the matrix by their error. Bins reach as far as any error on the panel."""
+    edges = max((sketch["edges"] for sketch in (one["sketch"], *monte_carlo)), key=lambda edges: edges[-1])
+    marks = [Histogram(edges, _shares(one["sketch"], edges).tolist(), name, colour)]
+    if monte_carlo:
+        mean = np.mean([_shares(sketch, edges) for sketch in monte_carlo], axis=0)
+        marks.append(Histogram(edges, mean.tolist(), _called(monte_carlo), None, filled=False))
+    error = one["figures"]["relative_frobenius"]
+    return Panel(
+        marks,
+        x_label="|estimate − exact|" if form == "complex" else "estimate − exact",
+        y_label="share of the matrix",
+        title=f"{name}: relative Frobenius error {error:.3g}, {rows:,} rows",
+        y_scale="log",
+    )
+
+
+def _shares(sketch: Sketch, edges: Sequence[float]) -> Matrix:
+    """The shares of the entries in bins between other edges, which reach as far or farther."""
+    total = sum(sketch["counts"])
+    if sketch["edges"][-1] == edges[-1]:
+        return np.array(sketch["counts"]) / total
+    shares: Matrix = np.zeros(BINS)
+    if not sketch["edges"][-1] > 0:
+        shares[int(np.searchsorted(edges, 0.0, side="right")) - 1] = 1.0
+        return shares
+    return np.diff(np.interp(edges, sketch["edges"], np.concatenate([[0], np.cumsum(sketch["counts"])]) / total))
+
+
+def _by_kernel(
+    form: str | None, name: str, sketch: Sketch, density: Density, monte_carlo: Sequence[Sketch], colour: int
+) -> Panel:
+    """The errors of some pairs against their kernel; and their root mean square, above and below 0."""
+    pairs = sum(map(sum, density.counts))
+    marks: list[Density | Curve] = [density._replace(colour=colour)]
+    curves: list[tuple[list[float], Matrix, str, int | None]]
+    curves = [(sketch["kernel"], np.array(sketch["rms"]), f"± root mean square, {name}", colour)]
+    if monte_carlo:
+        # The kernels are those of the same pairs.
+        rms = np.sqrt(np.mean([np.square(one["rms"]) for one in monte_carlo], axis=0))
+        curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_called(monte_carlo)}", None))
+    for kernel, rms, label, one_colour in curves:
+        x, y = [*kernel, np.nan, *kernel], [*rms, np.nan, *-rms]
+        marks.append(Curve(x, y, label, one_colour, "dashed" if one_colour is None else "line"))
+    reach = max(abs(density.y_edges[0]), abs(density.y_edges[-1]), *(float(rms.max()) for _, rms, _, _ in curves))
+    return Panel(
+        marks,
+        x_label="exact kernel",
+        y_label=("Re estimate" if form == "complex" else "estimate") + " − exact",
+        title=f"{name}: {pairs:,} {'pair' if pairs == 1 else 'pairs'} of different rows",
+        y_range=(-1.05 * reach, 1.7 * reach),  # with room for the legend
+    )
+
+
+def _called(monte_carlo: Sequence[Sketch]) -> str:
+    n = len(monte_carlo)
+    return f"Monte Carlo, mean of {n} maps" if n > 1 else "Monte Carlo, one map"

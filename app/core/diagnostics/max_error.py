@@ -3,25 +3,69 @@
 from collections.abc import Iterator
 from functools import partial
 from math import e
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from app.core.arrays import Matrix, row_blocks
-from app.core.diagnostics.ball_errors import BallErrors, ErrorsAround, SetErrors
+from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Positive
+from app.core.kernels.base import GQ, Positive
 from app.core.maps import FeatureMap, Gives
-from app.core.papers import GQ
-from app.core.progress import Progress, packed, unpacked
+from app.core.maps.terms import Form
+from app.core.progress import Pause, Progress, packed, unpacked
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.samplers.sparse_grid import SparseGrid
-from app.core.spec import Form
+
+
+class SetErrors(NamedTuple):
+    """Errors |k(δ) − k̂(δ)| of a map of frequencies, between rows δ and the origin, as its dtype has them."""
+
+    feature_map: FeatureMap
+    form: str | None
+    """`complex` where the imaginary part is measured too, else `cos_sin`."""
+
+    def check(self, diameter: float) -> None:
+        """Refuse phases that leave the map's dtype."""
+        largest = np.full((1, self.feature_map.spec.input_dim), diameter)
+        try:
+            self.feature_map.lag_errors(largest)
+        except InvalidInput as error:
+            raise InvalidInput(f"a diameter of {diameter:.3g}: {error.detail}", "/diameters") from None
+
+    def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
+        """Errors of the map's inner products, the imaginary part included where they have one."""
+        return self.feature_map.lag_errors(diameter * lags, pause)
+
+
+class ErrorsAround(NamedTuple):
+    """Errors |k(x − δ/2, x + δ/2) − k̂(x − δ/2, x + δ/2)|, each x in turn one of some rows.
+
+    The row itself is of no pair: where features are kernel values with it, its own kernels have no error.
+    """
+
+    feature_map: FeatureMap
+    anchors: Rows
+    form: None = None
+
+    def check(self, diameter: float) -> None:
+        """Refuse rows that leave the map's dtype."""
+        dtype = self.feature_map.spec.numpy_dtype
+        if diameter + largest(self.anchors) > float(np.finfo(dtype).max) / 4:
+            raise InvalidInput(f"a diameter of {diameter:.3g} makes rows that leave {dtype}", "/diameters")
+
+    def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
+        """Errors of inner products of features, which the map makes of the rows rounded to its dtype."""
+        anchors = dense(self.anchors[np.arange(first, first + len(lags)) % self.anchors.shape[0]])
+        half = diameter / 2 * lags
+        x, y = (self.feature_map.kernel.in_domain(anchors + side) for side in (-half, half))
+        error: Matrix = np.abs(self.feature_map.estimated_pairs(x, y, pause) - self.feature_map.exact_pairs(x, y))
+        return error
+
 
 # Phases, features, or entries of points, held at a time.
 _PHASES_PER_BLOCK = 1 << 20
@@ -80,9 +124,7 @@ class MaxError(Diagnostic):
         s, d = feature_map.n_frequencies, feature_map.spec.input_dim
         return 2 * 8 * s * d + 8 * 8 * max(_PHASES_PER_BLOCK, s, d)
 
-    def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
-    ) -> Finding[MaxErrors]:
+    def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[MaxErrors]:
         """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
         δ is uniform in the ball |δ|₂ ≤ M, in the unit of the vectors; the points of the smaller balls are those of the
@@ -100,15 +142,11 @@ class MaxError(Diagnostic):
         """
         self._check_diameters(feature_map)
         anchors = feature_map.anchors()
-        errors: BallErrors
-        if anchors is None:
-            form = Form.complex if feature_map.spec.form is Form.complex else Form.cos_sin
-            errors = SetErrors(feature_map, form.value)
-        else:
-            errors = ErrorsAround(feature_map, anchors)
+        form = Form.complex if feature_map.spec.form is Form.complex else Form.cos_sin
+        errors = SetErrors(feature_map, form.value) if anchors is None else ErrorsAround(feature_map, anchors)
         errors.check(max(self.diameters))
         sizes = feature_map.spec.input_dim, feature_map.n_frequencies
-        largest, squares = self._sums(errors, *sizes, progress or Progress())
+        largest, squares = self._sums(errors, *sizes, progress)
         found = zip(self.diameters, largest.tolist(), np.sqrt(squares / self.samples).tolist(), strict=True)
         answer = MaxErrors(
             form=errors.form,
@@ -128,7 +166,7 @@ class MaxError(Diagnostic):
                     f"/diameters/{i}",
                 )
 
-    def _sums(self, errors: BallErrors, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
+    def _sums(self, errors: SetErrors | ErrorsAround, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
         """The greatest error, and the sum of the squares of all errors, for each diameter."""
         state = unpacked(progress.restored())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))

@@ -1,24 +1,104 @@
 """The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
 from functools import partial
-from typing import Annotated, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Matrix, Rows
 from app.core.building import Building
-from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
-from app.core.diagnostics.random_pairs import map_seeds
-from app.core.diagnostics.variance_answer import ClosedForms, Empirical, PairVariance, Variances
-from app.core.diagnostics.variance_drawing import drawing
+from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes, map_seeds
+from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from app.core.kernels.base import Positive
+from app.core.kernels.base import GMM, MM, Positive
 from app.core.maps import FeatureMap, Gives, family_of, made
-from app.core.papers import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked
+
+
+class ClosedForms(TypedDict):
+    """Variances of one pair's estimate; null where none is known, or the estimate has no meaning for the map."""
+
+    # φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ, of rows δ apart, for s
+    # frequencies or hashes. Those of the form complex are E|k̂ − k|², the imaginary part included.
+
+    monte_carlo: Annotated[
+        float | None,
+        Field(
+            description="This map with independent frequencies. Per frequency 1 − φ(δ)² in the form complex, "
+            "½ + ½φ(2δ) − φ(δ)² in cos_sin, ½ more in phase; normalised, `nrff`."
+        ),
+    ]
+    cv1: Annotated[
+        float | None,
+        Field(
+            description="Control variates of the first moment, for normally distributed frequencies (moment-matching "
+            "paper, corollary 1): with t = δᵀΣδ, less by t e^(−t)/s, in the form complex only."
+        ),
+    ]
+    cv2: Annotated[float | None, Field(description="Control variates of two moments: less than cv1 by ½t² e^(−t)/s.")]
+    moment_matching: Annotated[
+        float | None, Field(description="That of cv2, to first order in 1/s (moment-matching paper, corollary 2).")
+    ]
+    rff: Annotated[float | None, Field(description="The form phase (GMM paper, theorem 2).")]
+    nrff: Annotated[
+        float | None,
+        Field(
+            description="The form phase, normalised (GMM paper, theorem 3, for any spectral kernel), to first order: "
+            "(1 + ½φ(2δ) − (7 − φ(2δ))φ(δ)²/4)/s, the theorem where φ(2δ) = φ(δ)⁴."
+        ),
+    ]
+    gcws: Annotated[
+        float | None, Field(description="g(1 − g)/s, g the min-max kernel (GMM paper, (12)); of dart_minhash too.")
+    ]
+    rbf_from_gcws: Annotated[
+        float | None,
+        Field(
+            description="64γ² e^(−4γz²) g(1 − g)³/(1 + g)⁶/s, z = (1 − g)/(1 + g), to first order (GMM paper, theorem "
+            "4, (26))."
+        ),
+    ]
+
+
+class Empirical(TypedDict):
+    """Mean and variance of the estimates that maps of other seeds make for one pair."""
+
+    mean: Annotated[float, Field(description="Of the estimates.")]
+    variance: Annotated[float, Field(description="E|k̂ − E k̂|².")]
+    standard_error: Annotated[float, Field(description="Of the variance.")]
+
+
+class PairVariance(TypedDict):
+    """The kernel of one pair of rows, and the variances of its estimate."""
+
+    exact: Annotated[float, Field(description="The kernel itself.")]
+    closed_form: Annotated[
+        float | None, Field(description="The one of `closed_forms` that is this map's; null where none is known.")
+    ]
+    closed_forms: ClosedForms
+    empirical: Empirical
+    rbf_empirical: Annotated[Empirical | None, Field(description="With gamma: of the RBF kernel's estimate.")]
+    rbf_exact: Annotated[
+        float | None,
+        Field(
+            description="With gamma: the RBF kernel itself. The mean of the estimates differs from it by a bias that "
+            "no number of hashes makes smaller, which no variance tells."
+        ),
+    ]
+
+
+class Variances(TypedDict):
+    """Variances of the estimate of k(x_i, y_i) for each pair i."""
+
+    form: Annotated[str | None, Field(description="Whose variance it is; null for hashes.")]
+    s: Annotated[int, Field(description="Frequencies, or hashes.")]
+    repeats: Annotated[int, Field(description="Maps of other seeds that were simulated with.")]
+    own: Annotated[str | None, Field(description="The name of the map's own closed form; null where none is known.")]
+    pairs: list[PairVariance]
+
 
 # Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
 _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
@@ -67,9 +147,7 @@ class Variance(Diagnostic):
             made += _BYTES_PER_HASH * feature_map.n_output * n
         return feature_map.kernel.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * self.repeats + _BYTES_PER_PAIR)
 
-    def run(
-        self, feature_map: FeatureMap, rows: GivenRows, progress: Progress | None = None, threads: int = 1
-    ) -> Finding[Variances]:
+    def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[Variances]:
         """Variance of the estimate of k(x_i, y_i) for each i, simulated with maps of the same spec and other seeds.
 
         It is 0 of a map that has nothing random. Closed forms speak of independent frequencies or hashes; the map's own
@@ -79,15 +157,14 @@ class Variance(Diagnostic):
         sampler = feature_map.spec.sampler
         if sampler.learns:
             too_long = f"which takes too long to do for every one of {self.repeats} maps"
-            raise InvalidInput(
-                f"sampler {sampler.kind} learns its set, {too_long}; gram measures the error of this one"
-            )
+            detail = f"sampler {sampler.kind} learns its set, {too_long}; gram measures the error of this one"
+            raise InvalidInput(detail)
         if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
             raise InvalidInput(refusal, "/gamma")
         feature_map.check_rows(x, "/x")
         feature_map.check_rows(y, "/y")
         exact, (own, closed) = feature_map.exact_pairs(x, y), feature_map.closed_forms(x, y, self.gamma)
-        estimates = _estimates(feature_map, x, y, map_seeds(self.seed, self.repeats), progress or Progress(), threads)
+        estimates = _estimates(feature_map, x, y, map_seeds(self.seed, self.repeats), progress, threads)
         rbf = rbf_exact = None
         if self.gamma is not None:
             rbf_exact = feature_map.rbf_pairs(x, y, self.gamma)
@@ -133,8 +210,7 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
     for done in range(len(known), len(seeds)):
         progress.report(done, len(seeds))
         inside = keeping_nothing(progress, partial(packed, found=found[:done]))
-        spec = feature_map.spec.model_copy(update={"seed": seeds[done]})
-        other = made(spec, Building(threads, inside))
+        other = made(feature_map.spec.model_copy(update={"seed": seeds[done]}), Building(threads, inside))
         found[done] = other.estimated_pairs(x, y, partial(inside.checkpoint, begin_anew))
         progress.checkpoint(partial(packed, found=found[: done + 1]))
     return found
@@ -146,7 +222,47 @@ def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
     squares = np.square(np.abs(estimates - mean))
     n = len(estimates)
     return Empirical(
-        mean=float(mean.real),
-        variance=float(squares.sum() / (n - 1)),
-        standard_error=float(squares.std() / np.sqrt(n)),
+        mean=float(mean.real), variance=float(squares.sum() / (n - 1)), standard_error=float(squares.std() / np.sqrt(n))
     )
+
+
+MOST_PAIRS = 100
+"""So many pairs are drawn at the most, spread evenly by rank of the kernel: each takes up to 1.2 kB of SVG."""
+
+
+def drawing(answer: Variances) -> Drawing:
+    """The variance against the kernel: simulated, with its standard error, and every closed form that is known."""
+    pairs = sorted(answer["pairs"], key=lambda pair: pair["exact"])
+    if len(pairs) > MOST_PAIRS:
+        pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, MOST_PAIRS).astype(int)]
+    names = [*ClosedForms.__annotations__]
+    curves = _simulated(pairs, answer["repeats"], names, answer["own"])
+    kernel = [pair["exact"] for pair in pairs]
+    for number, name in enumerate(names):
+        forms = [cast(dict[str, float | None], pair["closed_forms"])[name] for pair in pairs]
+        known = [value for value in forms if value is not None]
+        if known:
+            is_own = name == answer["own"]
+            label = f"closed form {name}" + (", this map's" if is_own else "")
+            curves.append(Curve(kernel, known, label, number, "line" if is_own else "dashed"))
+    title = f"{answer['repeats']:,} maps of other seeds" + (f", form {answer['form']}" if answer["form"] else "")
+    panel = Panel(curves, x_label="exact kernel", y_label="variance of its estimate", title=title, legend_beside=True)
+    return Drawing([[panel]])
+
+
+def _simulated(pairs: list[PairVariance], repeats: int, names: list[str], own: str | None) -> list[Curve]:
+    """The variances over maps of other seeds: of the kernel's estimate, and of the RBF kernel's made of it.
+
+    They have the colours of their closed forms.
+    """
+    members: dict[Literal["empirical", "rbf_empirical"], tuple[str, int | None]] = {
+        "empirical": (f"{repeats:,} maps, ± standard error", None if own is None else names.index(own)),
+        "rbf_empirical": (f"RBF kernel of {repeats:,} maps, ± standard error", names.index("rbf_from_gcws")),
+    }
+    curves = []
+    for member, (label, colour) in members.items():
+        found: list[tuple[float, Any]] = [(pair["exact"], one) for pair in pairs if (one := pair[member]) is not None]
+        if found:
+            x, y = [exact for exact, _ in found], [one["variance"] for _, one in found]
+            curves.append(Curve(x, y, label, colour, "markers", [one["standard_error"] for _, one in found]))
+    return curves

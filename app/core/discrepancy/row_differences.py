@@ -20,7 +20,6 @@ import numpy as np
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.building import Use
-from app.core.discrepancy.measure import Discrepancy, Pulls, weights_of
 from app.core.kernels.base import ShiftInvariantKernel
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -32,7 +31,17 @@ _PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART, _PARTS = 1 << 28, 1 << 20, 8
 _PRODUCTS_PER_WAVE = 32
 
 
-class RowDifferences(Discrepancy):
+Pulls = Callable[[Matrix], tuple[Matrix, Matrix]]
+"""Gives Σ_l ξ_l H(w_l, x) of frequencies x, (n, d), for a fixed set: (n,), and its gradients by x, (n, d)."""
+
+
+def weights_of(frequencies: Matrix, weights: Matrix | None) -> Matrix:
+    """The weights of frequencies (s, d), (s,); 1/s each if None are given."""
+    s = len(frequencies)
+    return np.full(s, 1 / s) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+
+
+class RowDifferences:
     """See above; H and v are those of the form that the features have.
 
     Args:
@@ -60,7 +69,7 @@ class RowDifferences(Discrepancy):
         self.energy = float(np.square(self._gram).mean())
 
     def gram(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
-        """H, (s, s); see `Discrepancy`."""
+        """H, (s, s), of frequencies (s, d): positive semidefinite, and singular to rounding where points are many."""
         waves = self._complex_waves(frequencies)
         s, n = len(frequencies), len(self._rows)
         found = np.empty((s, s))
@@ -75,9 +84,8 @@ class RowDifferences(Discrepancy):
         return found
 
     def means(self, frequencies: Matrix, pause: Pause = no_pause) -> Matrix:
-        """v, (s,); see `Discrepancy`."""
-        n = len(self._rows)
-        found = np.empty(len(frequencies))
+        """v, (s,), of frequencies (s, d)."""
+        n, found = len(self._rows), np.empty(len(frequencies))
 
         def work(part: slice) -> None:
             waves = self._waves(frequencies[part])
@@ -105,7 +113,7 @@ class RowDifferences(Discrepancy):
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
     ) -> tuple[float, Matrix]:
-        """N, and its gradient by every frequency, (s, d)."""
+        """N, and its gradient by every frequency, (s, d). That by the weights is 2(Hξ − v)."""
         waves, weights = self._waves(frequencies), weights_of(frequencies, weights)
         turned, gradients = np.empty((len(self._rows), len(frequencies))), np.empty(frequencies.shape)
         value = float(self._errors(waves, weights, pause, turned).mean())
@@ -118,7 +126,11 @@ class RowDifferences(Discrepancy):
         return value, gradients
 
     def pulls_of(self, frequencies: Matrix, weights: Matrix) -> Pulls:
-        """The function that gives the pulls of a fixed set; see `Discrepancy`."""
+        """The function that gives the pulls of a fixed set, frequencies (s, d) and weights (s,).
+
+        With it, `means_and_gradients` and `own_terms`, N of the set with one more frequency x of weight ξ is N of the
+        set plus 2ξ(Σ_l ξ_l H(w_l, x) − v(x)) + ξ²(1 + o(x)).
+        """
         fixed = self._complex_waves(frequencies)
         # Of the form real: the waves with both signs, half the weight each.
         both = [fixed] if self._is_complex else [fixed, fixed.conj()]
@@ -134,7 +146,10 @@ class RowDifferences(Discrepancy):
         return pulls
 
     def own_terms(self, frequencies: Matrix) -> tuple[Matrix, Matrix]:
-        """H(x, x) − 1: 0 in the form complex; else the mean of cos²(x·u) differs from ½ by half that of cos(2x·u)."""
+        """o(x) = H(x, x) − 1 of frequencies x, (n, d): (n,), and its gradients, (n, d).
+
+        It is 0 in the form complex; else the mean of cos²(x·u) differs from ½ by half that of cos(2x·u).
+        """
         if self._is_complex:
             return np.zeros(len(frequencies)), np.zeros(frequencies.shape)
         squares = self._complex_waves(2 * frequencies)
@@ -143,8 +158,7 @@ class RowDifferences(Discrepancy):
 
     def _turned(self, pulled: Matrix, waves: Matrix) -> Matrix:
         """−Σ_i x_i Im(p̄_il e_il), (s, d): half the gradient of e*Pe by w_l, where p_l = Pe_l and P is Hermitian."""
-        turned: Matrix = -(pulled.conj() * waves).imag.T @ self._rows
-        return turned
+        return np.asarray(-(pulled.conj() * waves).imag.T @ self._rows, np.float64)
 
     def _complex_waves(self, frequencies: Matrix) -> Matrix:
         """E, (n, s)."""
@@ -154,8 +168,7 @@ class RowDifferences(Discrepancy):
     def _waves(self, frequencies: Matrix) -> Matrix:
         """Real parts of E beside its imaginary parts, (n, 2s)."""
         s = len(frequencies)
-        waves = np.empty((len(self._rows), 2 * s))
-        phases = self._rows @ frequencies.T
+        waves, phases = np.empty((len(self._rows), 2 * s)), self._rows @ frequencies.T
         np.cos(phases, out=waves[:, :s])
         np.sin(phases, out=waves[:, s:])
         return waves

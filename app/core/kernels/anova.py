@@ -10,14 +10,64 @@ from pydantic import Field, model_validator
 from scipy import sparse
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
+from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel
-from app.core.kernels.differences import divided_by_powers
+from app.core.kernels.base import (
+    GQ,
+    LENGTH_SCALE,
+    Block,
+    LengthScale,
+    Positive,
+    ShiftInvariantKernel,
+    divided_by_powers,
+)
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfLengthScales
-from app.core.kernels.subset_sums import gaussian_sums
 from app.core.model import Frozen
-from app.core.papers import GQ
+from app.core.quantiles import exponential
+
+# Squares that are held at a time, which stay in the cache; and the fewest and most rows of y that they are of.
+_SQUARES, _FEWEST_ROWS, _MOST_ROWS = 1 << 15, 8, 512
+
+
+@compiled
+def gaussian_sums(
+    x: Matrix, y: Matrix, factors: Matrix, columns: Whole, ends: Whole, weights: Matrix, out: Matrix
+) -> None:
+    """Σ_S weight_S exp(−Σ_{j∈S} factor_j (x_j − y_j)²) of rows x (n, d) and columns y (d, m), into out (n, m).
+
+    Subset S has the coordinates columns[ends[S] : ends[S + 1]]. All arrays are C-contiguous.
+    """
+    d, m = y.shape
+    step = min(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _SQUARES // d)))
+    squares, exponents = np.empty((d, step)), np.empty(step)
+    for start in range(0, m, step):
+        n_rows = min(m, start + step) - start
+        for i in range(x.shape[0]):
+            _squares(x[i], y, factors, start, n_rows, squares)
+            sums = out[i, start : start + n_rows]
+            for k in range(n_rows):
+                sums[k] = 0.0
+            for subset in range(len(weights)):
+                for k in range(n_rows):
+                    exponents[k] = 0.0
+                for place in range(ends[subset], ends[subset + 1]):
+                    of_column = squares[columns[place]]
+                    for k in range(n_rows):
+                        exponents[k] -= of_column[k]
+                for k in range(n_rows):
+                    sums[k] += weights[subset] * exponential(exponents[k])
+
+
+@compiled
+def _squares(row: Matrix, y: Matrix, factors: Matrix, start: int, n_rows: int, out: Matrix) -> None:
+    """factor_j (x_j − y_j)² of one row with some columns of y, into out, a row for each coordinate."""
+    for j in range(len(row)):
+        a, factor, others, of_column = row[j], factors[j], y[j, start : start + n_rows], out[j]
+        for k in range(n_rows):
+            apart = a - others[k]
+            of_column[k] = factor * (apart * apart)
+
 
 _MOST_SUBSETS = 1 << 16
 # Squares of rows and subsets that are held at a time.
@@ -87,9 +137,8 @@ class Anova(ShiftInvariantKernel):
             (height, width), (tall, wide) = self.windows.image_shape, self.windows.patch_shape
             placements = (height - tall + 1) * (width - wide + 1)
             if tall > height or wide > width:
-                raise InvalidInput(
-                    f"a patch of {tall}×{wide} does not fit an image of {height}×{width}", "/kernel/windows/patch_shape"
-                )
+                detail = f"a patch of {tall}×{wide} does not fit an image of {height}×{width}"
+                raise InvalidInput(detail, "/kernel/windows/patch_shape")
             named = placements * tall * wide
             if named > _MOST_COORDINATES:
                 raise InvalidInput(
@@ -106,9 +155,8 @@ class Anova(ShiftInvariantKernel):
             raise InvalidInput(reason, "/kernel/windows/image_shape")
         for i, subset in enumerate(self.subsets or ()):
             if max(subset) >= input_dim or len(set(subset)) < len(subset):
-                raise InvalidInput(
-                    f"subset {i} must name coordinates from 0 to {input_dim - 1}, each once", f"/kernel/subsets/{i}"
-                )
+                detail = f"subset {i} must name coordinates from 0 to {input_dim - 1}, each once"
+                raise InvalidInput(detail, f"/kernel/subsets/{i}")
         if self.weights is not None and len(self.weights) != len(self._subsets):
             raise InvalidInput(f"{len(self.weights)} weights came for {len(self._subsets)} subsets", "/kernel/weights")
         Gaussian(kind="gaussian", length_scale=self.length_scale).check(input_dim)
@@ -163,8 +211,7 @@ class Anova(ShiftInvariantKernel):
     @cached_property
     def _named(self) -> tuple[Whole, Whole, Whole]:
         """The coordinates that subsets have; where in these those of each subset stand; and where each subset ends."""
-        columns = np.fromiter(chain.from_iterable(self._subsets), np.int64)
-        named, places = np.unique(columns, return_inverse=True)
+        named, places = np.unique(np.fromiter(chain.from_iterable(self._subsets), np.int64), return_inverse=True)
         return named, places, np.cumsum([0, *map(len, self._subsets)])
 
     @cached_property

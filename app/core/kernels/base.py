@@ -1,28 +1,41 @@
-"""Bases of the kernels: of all, of those with frequencies, of those with one spectral law."""
+"""Bases of the kernels: of all, of those with frequencies, with one spectral law, with length scales; and of products.
+
+Differences of rows are taken before they are divided by length scales: rows that were divided first, and so rounded,
+would be off by 1e-16 of themselves, which 10⁶ length scales from 0 is 1e-10 of one. Powers of two divide them before,
+which rounds nothing and keeps squares in the range of float64.
+"""
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Discriminator, Field, Tag
+import scipy
+from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, dense, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.rounding import Rounding
-from app.core.model import Kind
+from app.core.input import Scales
+from app.core.kernels.rounding import OfLengthScales, Rounding
+from app.core.model import Kind, check_entries
 from app.core.neighbours import Metric
 from app.core.progress import Pause
 from app.core.threads import for_each
+
+RFF = "Rahimi and Recht (2007), Random features for large-scale kernel machines"
+QMC = "Avron, Sindhwani, Yang, Mahoney (2016), Quasi-Monte Carlo feature maps for shift-invariant kernels"
+MM = "Shen, Yang, Wang (2017), Random features for shift-invariant kernels with moment matching"
+GQ = "Dao, De Sa, Ré (2017), Gaussian quadrature for kernel features"
+GMM = "Li (2017), Linearized GMM kernels and normalized random Fourier features"
+
 
 # What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
 _ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 29
 
 Positive = Annotated[float, Field(gt=0)]
 
-LengthScale = Annotated[
-    Annotated[Positive, Tag("number")] | Annotated[tuple[Positive, ...], Field(fail_fast=True), Tag("list")],
-    Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "number"),
-]
+LengthScale = Scales
 """One number for every coordinate, or a list with one per coordinate (automatic relevance determination)."""
 
 LENGTH_SCALE = "σ_j, in the unit of coordinate j of the vectors: one number for all, or a list of one per coordinate."
@@ -58,9 +71,8 @@ class AnyKernel(Kind):
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
-    @abstractmethod
     def check(self, input_dim: int) -> None:
-        """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries."""
+        """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries; here it fits all."""
 
     @abstractmethod
     def exact(self, x: Rows, y: Rows) -> Matrix:
@@ -139,8 +151,7 @@ class ShiftInvariantKernel(AnyKernel):
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """By the coordinates of all pairs of rows, and by their kernels."""
-        per_pair = self.operations_per_coordinate * x.shape[1] + self.operations_per_value
-        return int(x.shape[0] * y.shape[0] * per_pair)
+        return int(x.shape[0] * y.shape[0] * (self.operations_per_coordinate * x.shape[1] + self.operations_per_value))
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block of prepared rows, which are made dense."""
@@ -152,8 +163,7 @@ class ShiftInvariantKernel(AnyKernel):
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of the differences of prepared rows, which are made dense."""
-        found: Matrix = self.gram(np.zeros((1, x.shape[1])), dense(x) - dense(y))[0]
-        return found
+        return np.asarray(self.gram(np.zeros((1, x.shape[1])), dense(x) - dense(y))[0], np.float64)
 
     def at_zero(self, input_dim: int) -> float:
         """k(0), the sum of the weights of the summands."""
@@ -208,3 +218,134 @@ class SpectralKernel(ShiftInvariantKernel):
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The kernel itself, on all coordinates."""
         return (Block(self),)
+
+
+_ENTRIES_PER_BLOCK = 1 << 15
+
+CdistMetric = Literal["euclidean", "sqeuclidean", "cityblock"]
+
+
+def finite(scaled: Matrix) -> Matrix:
+    """The rows divided by their length scales; InvalidInput if an entry has left the range of float64."""
+    if not np.isfinite(scaled).all():  # two infinities have no distance
+        raise InvalidInput("an entry divided by its length_scale leaves the range of float64")
+    return scaled
+
+
+def _in_cache(x: Matrix, y: Matrix, metric: CdistMetric, weights: Matrix | None = None) -> Matrix:
+    """Distances of all rows, some rows of y at a time: each row of x reads them from the cache, not from memory."""
+    found = np.empty((len(x), len(y)))
+    for some in row_blocks(len(y), max(1, _ENTRIES_PER_BLOCK // max(1, y.shape[1]))):
+        found[:, some] = scipy.spatial.distance.cdist(x, y[some], metric, w=weights)
+    return found
+
+
+def divided_by_powers(x: Matrix, y: Matrix, scales: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+    """Each scale is a rest in [½, 1) times a power of two: the rests, (d,), and the rows divided by the powers."""
+    rest, exponents = np.frexp(scales)
+    with np.errstate(over="ignore"):  # refused by name
+        return rest, finite(np.ldexp(x, -exponents)), finite(np.ldexp(y, -exponents))
+
+
+class ScaledKernel(SpectralKernel):
+    """A kernel of δ_j/σ_j."""
+
+    length_scale: LengthScale = Field(description=LENGTH_SCALE)
+
+    def scales(self, input_dim: int) -> Matrix:
+        """The length scales σ_j, shape (d,)."""
+        return np.broadcast_to(self.length_scales, (input_dim,))
+
+    def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix | None:
+        """Quantiles of a frequency's length in `dim` coordinates at σ = 1; None where directions are not uniform."""
+        return None
+
+    def check(self, input_dim: int) -> None:
+        """Refuse a list of length scales that has not one for each coordinate."""
+        check_entries(self.length_scale, input_dim, self.scale_field, f"/kernel/{self.scale_field}", ", or one")
+
+    def scaled_frequencies(self, standard: Matrix) -> Matrix:
+        """Frequencies at σ = 1, divided in place by σ_j."""
+        with np.errstate(over="ignore"):  # refused by name below
+            standard /= self.scales(standard.shape[1])
+        if not np.isfinite(standard).all():
+            raise self.out_of_range("float64")
+        return standard
+
+    def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:
+        """A standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
+        with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
+            deviations = standard / self.length_scales
+        return np.broadcast_to(deviations, (input_dim,))
+
+    def scaled_rows(self, rows: Matrix) -> Matrix:
+        """Rows divided by σ_j."""
+        with np.errstate(over="ignore"):  # refused by name
+            return finite(rows / self.scales(rows.shape[1]))
+
+    def distances(self, x: Matrix, y: Matrix, metric: CdistMetric) -> Matrix:
+        """Distances of rows (n, d) and (m, d) divided by σ_j, (n, m), as good far from 0 as near it.
+
+        InvalidInput where an entry divided by its scale leaves the range of float64.
+        """
+        rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
+        if (rest != rest[0]).any():
+            # The weights of scipy stand under the root.
+            return _in_cache(x, y, metric, 1 / rest if metric == "cityblock" else 1 / rest**2)
+        found = _in_cache(x, y, metric)
+        with np.errstate(over="ignore"):  # so far apart that it matters no more
+            found /= rest[0] ** 2 if metric == "sqeuclidean" else rest[0]
+        return found
+
+    def lags(self, x: Matrix, y: Matrix) -> Iterator[Matrix]:
+        """δ_j/σ_j of every row of x and of y, (n, m), coordinate by coordinate, likewise."""
+        rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
+        for of_x, of_y, scale in zip(x.T, y.T, rest, strict=True):
+            with np.errstate(over="ignore"):  # so far apart that it matters no more
+                found = np.subtract.outer(of_x, of_y)
+                found /= scale
+            yield found
+
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
+        """By the length scales, in the kernel's metric."""
+        is_sum = self.metric == "cityblock"
+        return OfLengthScales(dtype, self.length_scales, partial(_norms, order=1 if is_sum else 2), is_sum)
+
+    @property
+    def length_scales(self) -> Matrix:
+        """σ, (), or σ_j, (d,)."""
+        return np.asarray(self.length_scale, dtype=np.float64)
+
+
+class ProductKernel(ScaledKernel):
+    """A product of one-dimensional kernels, whose frequencies are independent with scale 1/σ_j."""
+
+    standard_deviation: ClassVar[float | None]
+    """Standard deviation of one frequency at σ = 1; None where it is infinite."""
+
+    @abstractmethod
+    def standard_quantile(self, uniforms: Matrix) -> Matrix:
+        """Quantile function of one frequency at σ = 1, elementwise; it may write over the uniforms."""
+
+    @abstractmethod
+    def standard_characteristic(self, lags: Matrix) -> Matrix:
+        """φ, the characteristic function of one frequency at σ = 1, elementwise: the one-dimensional kernel.
+
+        All that the box discrepancy needs of a kernel. It is integrated on panels from 0 to 1 and on to each power of
+        two, on which it must be smooth; a kink at 0 does no harm.
+        """
+
+    def frequencies(self, uniforms: Matrix) -> Matrix:
+        """Quantile transform, then division by σ_j."""
+        return self.scaled_frequencies(self.standard_quantile(uniforms))
+
+    def frequency_deviations(self, input_dim: int) -> Matrix | None:
+        """The standard deviation at σ = 1, divided by σ_j."""
+        return None if self.standard_deviation is None else self.scaled_deviations(self.standard_deviation, input_dim)
+
+
+def _norms(scaled: Rows, order: Literal[1, 2]) -> Matrix:
+    """The norms of rows (n, d), (n,)."""
+    if isinstance(scaled, np.ndarray):
+        return np.asarray(np.linalg.norm(scaled, order, axis=1), np.float64)
+    return np.asarray((abs(scaled) ** order).sum(axis=1), np.float64) ** (1 / order)

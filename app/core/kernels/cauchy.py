@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from app.core.arrays import Matrix, row_blocks
-from app.core.kernels.scaled import ProductKernel
-from app.core.papers import RFF
+from app.core.kernels.base import RFF, ProductKernel
 from app.core.quantiles import LAPLACE, quantiles
 
 _ENTRIES_PER_BLOCK = 1 << 16
@@ -27,8 +26,7 @@ class Cauchy(ProductKernel):
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """1/(1 + β²)."""
-        kernel: Matrix = 1 / (1 + lags**2)
-        return kernel
+        return np.asarray(1 / (1 + lags**2), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """±log of twice the distance to the nearer end."""

@@ -8,11 +8,10 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, leading_columns
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Block, ShiftInvariantKernel
+from app.core.kernels.base import GMM, Block, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfDirections
 from app.core.norms import unit_rows
-from app.core.papers import GMM
 
 
 class CorrelationRbf(ShiftInvariantKernel):
@@ -35,9 +34,6 @@ class CorrelationRbf(ShiftInvariantKernel):
     def scale_field(self) -> str:
         """The field of γ."""
         return "gamma"
-
-    def check(self, input_dim: int) -> None:
-        """Accept vectors of any length."""
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """The Gaussian kernel of unit rows."""

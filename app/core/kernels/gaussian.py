@@ -8,9 +8,7 @@ from scipy.special import gammaincinv
 
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import LENGTH_SCALE, LengthScale
-from app.core.kernels.scaled import ProductKernel
-from app.core.papers import RFF
+from app.core.kernels.base import LENGTH_SCALE, RFF, LengthScale, ProductKernel
 from app.core.quantiles import NORMAL, quantiles
 
 
@@ -65,13 +63,11 @@ class Gaussian(ProductKernel):
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
         """Quantiles of the chi law, elementwise."""
-        quantiles: Matrix = np.sqrt(2 * gammaincinv(dim / 2, uniforms))
-        return quantiles
+        return np.asarray(np.sqrt(2 * gammaincinv(dim / 2, uniforms)), np.float64)
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−β²/2)."""
-        kernel: Matrix = np.exp(-(lags**2) / 2)
-        return kernel
+        return np.asarray(np.exp(-(lags**2) / 2), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """Φ⁻¹."""

@@ -1,5 +1,6 @@
 """The generalized min-max kernel."""
 
+import math
 from math import prod
 from typing import Annotated, Any, Literal, TypeGuard
 
@@ -9,17 +10,18 @@ from pydantic import Field
 from scipy import sparse
 
 from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, named
+from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel
-from app.core.kernels.min_max import Sparse, dense_min_max, sparse_min_max
+from app.core.kernels.base import GMM, AnyKernel
 from app.core.kernels.rounding import OfCenter
 from app.core.model import check_entries
-from app.core.papers import GMM
 from app.core.sparse_rows import row_numbers, stored
 
+Sparse = tuple[Matrix, Whole, Whole, Matrix]
+"""Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""
+
 # Memory of an entry in the two forms; a sparse one has its column beside it.
-_BYTES_PER_STORED = 16
-_BYTES_PER_ENTRY = 8
+_BYTES_PER_STORED, _BYTES_PER_ENTRY = 16, 8
 # The comparison of two entries, in multiplications of a matrix product.
 _OPERATIONS_PER_COMPARISON = 16
 
@@ -68,8 +70,7 @@ class GeneralizedMinMax(AnyKernel):
     def empty(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""
         if self.stays_sparse(rows):
-            counts = np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0])
-            return np.asarray(counts == 0)
+            return np.asarray(np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0]) == 0)
         return np.logical_not(self.centered(dense(rows)).any(axis=1))
 
     def prepared(self, rows: Rows, pointer: str = "") -> Rows:
@@ -209,3 +210,67 @@ class GeneralizedMinMax(AnyKernel):
         log_top = np.log(top)
         powers = self._signed_powers(magnitude, log_top[numbers], values)
         return powers, columns, rows.indptr.astype(np.int64), log_top
+
+
+# Rows come as signed powers scaled to a largest entry of ±1, with the logarithm of that scale (`top`) beside them, so
+# that no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| + Σ|v| − Σ min.
+@compiled
+def _shared(a: float, b: float) -> float:
+    return max(0.0, min(a, b)) + max(0.0, min(-a, -b))
+
+
+@compiled
+def _dense_pair(u: Matrix, u_top: float, v: Matrix, v_top: float, p: float) -> float:
+    top = max(u_top, v_top)
+    u_scale, v_scale = math.exp(p * (u_top - top)), math.exp(p * (v_top - top))
+    low = 0.0
+    total = 0.0
+    for j in range(u.shape[0]):
+        a = u_scale * u[j]
+        b = v_scale * v[j]
+        low += _shared(a, b)
+        total += abs(a) + abs(b)
+    return low / (total - low)
+
+
+@compiled
+def dense_min_max(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, paired: bool, out: Matrix) -> None:
+    """Kernel of rows of x (n, d) and y (m, d), into out (n, m), or (n, 1) if only row i of x goes with row i of y."""
+    for i in range(out.shape[0]):
+        for column in range(out.shape[1]):
+            j = i if paired else column
+            out[i, column] = _dense_pair(x[i], x_top[i], y[j], y_top[j], p)
+
+
+@compiled
+def _sparse_pair(
+    scattered: Matrix, u_sum: float, u_top: float, columns: Whole, v: Matrix, v_sum: float, v_top: float, p: float
+) -> float:
+    top = max(u_top, v_top)
+    u_scale, v_scale = math.exp(p * (u_top - top)), math.exp(p * (v_top - top))
+    low = 0.0
+    for k in range(columns.shape[0]):
+        low += _shared(u_scale * scattered[columns[k]], v_scale * v[k])
+    return low / (u_scale * u_sum + v_scale * v_sum - low)
+
+
+@compiled
+def sparse_min_max(x_rows: Sparse, y_rows: Sparse, p: float, n_columns: int, paired: bool, out: Matrix) -> None:
+    """The kernel of sparse rows, as `dense_min_max`; the columns that occur are numbered from 0 to `n_columns` − 1."""
+    (x, x_columns, x_indptr, x_top), (y, y_columns, y_indptr, y_top) = x_rows, y_rows
+    scattered, y_sums = np.zeros(n_columns), np.empty(y_indptr.shape[0] - 1)
+    for j in range(y_sums.shape[0]):
+        y_sums[j] = np.abs(y[y_indptr[j] : y_indptr[j + 1]]).sum()
+    for i in range(out.shape[0]):
+        x_row = slice(x_indptr[i], x_indptr[i + 1])
+        for k in range(x_indptr[i], x_indptr[i + 1]):
+            scattered[x_columns[k]] = x[k]
+        x_sum = np.abs(x[x_row]).sum()
+        for column in range(out.shape[1]):
+            j = i if paired else column
+            y_row = slice(y_indptr[j], y_indptr[j + 1])
+            out[i, column] = _sparse_pair(
+                scattered, x_sum, x_top[i], y_columns[y_row], y[y_row], y_sums[j], y_top[j], p
+            )
+        for k in range(x_indptr[i], x_indptr[i + 1]):
+            scattered[x_columns[k]] = 0.0

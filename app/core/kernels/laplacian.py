@@ -5,8 +5,7 @@ from typing import Literal
 import numpy as np
 
 from app.core.arrays import Matrix
-from app.core.kernels.scaled import ProductKernel
-from app.core.papers import QMC, RFF
+from app.core.kernels.base import QMC, RFF, ProductKernel
 from app.core.quantiles import CAUCHY, quantiles
 
 
@@ -29,8 +28,7 @@ class Laplacian(ProductKernel):
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
         """exp(−|β|)."""
-        kernel: Matrix = np.exp(-np.abs(lags))
-        return kernel
+        return np.asarray(np.exp(-np.abs(lags)), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
         """tan(π(t − ½))."""

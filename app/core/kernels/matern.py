@@ -8,7 +8,7 @@ from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # Above it, the uniform expansion of the Bessel function for large orders is as good as the function, which overflows.
@@ -57,8 +57,7 @@ class Matern(ScaledKernel):
         """
         with np.errstate(divide="ignore"):  # infinite lengths are refused by name
             odds = betaincinv(dim / 2, self.nu, uniforms) / betainccinv(self.nu, dim / 2, uniforms)
-        quantiles: Matrix = np.sqrt(2 * self.nu * odds)
-        return quantiles
+        return np.asarray(np.sqrt(2 * self.nu * odds), np.float64)
 
     def out_of_range(self, dtype: str) -> InvalidInput:
         """The refusal of frequencies that leave a dtype; it names nu or length_scale, whichever does more."""

@@ -13,8 +13,7 @@ from app.core.panels import Panels
 from app.core.sparse_rows import in_shared_columns, stored
 
 # Entries of a block that are raised to the power, or made dense, at a time.
-_ENTRIES_PER_BLOCK = 1 << 16
-_BYTES_PER_STORED = 16
+_ENTRIES_PER_BLOCK, _BYTES_PER_STORED = 1 << 16, 16
 # Multiplications of a matrix product that take as long as one of sparse rows, where all have the same columns.
 _OPERATIONS_PER_STORED = 80
 
@@ -37,9 +36,6 @@ class Polynomial(AnyKernel):
     coef0: Annotated[
         float, Field(ge=0, description="Added to products; 0 leaves products of exactly `degree` entries.")
     ] = 1.0
-
-    def check(self, input_dim: int) -> None:
-        """Accept vectors of any length."""
 
     @property
     def compares_sparse(self) -> bool:

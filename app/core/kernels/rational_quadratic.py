@@ -8,21 +8,18 @@ from pydantic import Field
 from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit
 
 from app.core.arrays import Matrix
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # Rows whose distance squared leaves the range of float64 are compared times this power of two, which rounds nothing.
 _SMALLER = 2.0**-540
 # Nodes of the quadrature, at least and in a unit, and of the spline that give lengths of frequencies: with them, errors
 # are below 1e-9.
-_QUADRATURE_NODES = 160
-_QUADRATURE_NODES_PER_UNIT = 8
-_SPLINE_NODES = 1024
+_QUADRATURE_NODES, _QUADRATURE_NODES_PER_UNIT, _SPLINE_NODES = 160, 8, 1024
 # Uniforms are multiples of 2^-53, of which this is the logit of the largest, rounded up.
 _FARTHEST_LOGIT = 37.0
 # What is smaller counts as 0, and the shape of a gamma law of which all that uniforms reach is smaller.
-_LEAST = 1e-290
-_LEAST_SHAPE = 1e-19
+_LEAST, _LEAST_SHAPE = 1e-290, 1e-19
 
 
 class RationalQuadratic(ScaledKernel):
@@ -69,8 +66,7 @@ class RationalQuadratic(ScaledKernel):
             return np.empty(uniforms.shape)
         with np.errstate(under="ignore"):  # for tiny α most are 0
             squares = np.exp(_log_product_quantile(uniforms, *sorted((self.alpha, dim / 2))) - np.log(self.alpha / 2))
-        quantiles: Matrix = np.sqrt(squares)
-        return quantiles
+        return np.asarray(np.sqrt(squares), np.float64)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """exp(−α log(1 + r²/(2α))), r² from differences; it falls so slowly that even infinite r² have a value."""
@@ -102,8 +98,7 @@ def _log_product_quantile(uniforms: Matrix, small: float, large: float) -> Matri
     weights = np.exp(large * at - np.exp(at) - gammaln(large))
     weights /= weights.sum()
     # Both factors at one quantile: farther apart than the product, so that its quantiles lie between.
-    least = max(-_FARTHEST_LOGIT, float(logit(gammainc(small, _LEAST))))
-    levels = np.linspace(least, _FARTHEST_LOGIT, _SPLINE_NODES)
+    levels = np.linspace(max(-_FARTHEST_LOGIT, float(logit(gammainc(small, _LEAST)))), _FARTHEST_LOGIT, _SPLINE_NODES)
     logs = _log_quantiles(small, levels) + _log_quantiles(large, levels)
     factors = np.exp(logs[:, None] - at)
     logits = np.log(gammainc(small, factors) @ weights) - np.log(gammaincc(small, factors) @ weights)

@@ -6,9 +6,10 @@ from math import sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype, stored_values
-from app.core.sparse_rows import divide_columns
+from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype, row_blocks, stored_values
+from app.core.sparse_rows import divide_columns, row_numbers
 
 MOST = 1e-3
 """The largest of `Rounding.sizes` that a client is not warned of."""
@@ -218,3 +219,45 @@ def _farthest(row: Rows, sizes: Floats) -> int:
     """The column of a row (1, d) whose entry has the largest of these sizes, which are of those that are stored."""
     place = int(np.argmax(np.abs(sizes)))
     return place if isinstance(row, np.ndarray) else int(row.indices[place])
+
+
+# Entries that are looked at together.
+_ENTRIES_PER_BLOCK = 1 << 18
+
+
+def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: bool, called: str) -> tuple[str, ...]:
+    """The warning that a dtype is too coarse for rows (n, d) behind the gate, in the eyes of a kernel; none for most.
+
+    Those cost no more than the sum of the squares of their entries, or what a center leaves of them.
+
+    Args:
+        rounding: that of the kernel of the spec, before anything of it is rounded.
+        rows: in float32 or float64.
+        counts_exact: whether rows count that the dtype holds exactly. The phases w·x of a Fourier map lose digits of
+            them all the same; differences with landmarks do not.
+        called: what the request calls the rows.
+    """
+    if rounding is None:
+        return ()
+    counts_exact = counts_exact or rounding.looks_at_exact
+    if (not counts_exact and rows.dtype == rounding.dtype) or not rounding.may_matter(rows):
+        return ()
+    n, sizes = rows.shape[0], np.zeros(rows.shape[0])
+    with np.errstate(over="ignore"):
+        for block in row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1]):
+            sizes[block] = rounding.sizes(rows[block])
+            if not counts_exact:
+                sizes[block][~_changed(rows[block], rounding.dtype)] = 0
+    worst = int(np.argmax(sizes)) if n else 0
+    count = int((sizes > MOST).sum())
+    if not count:
+        return ()
+    what, cure = rounding.told(rows[worst : worst + 1], float(sizes[worst]))
+    return (f"{rounding.dtype.name} is too coarse for {count} of {n} rows of {called}: at row {worst} {what}: {cure}",)
+
+
+def _changed(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
+    """Whether a dtype rounds an entry of a row, (n,)."""
+    if isinstance(rows, np.ndarray):
+        return np.asarray((rows.astype(dtype) != rows).any(axis=1))
+    return np.bincount(row_numbers(rows)[rows.data.astype(dtype) != rows.data], minlength=rows.shape[0]) > 0

@@ -16,7 +16,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples
 from app.core.kernels.base import AnyKernel
-from app.core.kernels.coarseness import Coarseness
+from app.core.kernels.rounding import Rounding, coarseness_warnings
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives, Spectrum
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
@@ -209,11 +209,11 @@ class FeatureMap(ABC):
 
         It is a line of ASCII.
         """
-        return self._coarseness.warnings(rows, called)
+        return coarseness_warnings(self._rounding, rows, self.rounds_exact_rows, called)
 
     @cached_property
-    def _coarseness(self) -> Coarseness:
-        return Coarseness(self.spec.kernel, self.spec.numpy_dtype, self.rounds_exact_rows)
+    def _rounding(self) -> Rounding | None:
+        return self.spec.kernel.rounding(self.spec.numpy_dtype)
 
     # Results that only some families give: features, codes, frequencies. Here each is refused.
 

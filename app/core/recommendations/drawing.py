@@ -7,7 +7,7 @@ import numpy as np
 
 from app.core.drawing import Beyond, Curve, Drawing, Mark, Panel, Star
 from app.core.names import kernel_name, sampler_name
-from app.core.recommendations.answer import RankedTrial, Ranking
+from app.core.recommendations.trials import RankedTrial, Ranking
 
 # Errors that are so many times the median, or a so-manieth of it, are told at the edge.
 _REACH = 30.0

@@ -1,21 +1,225 @@
 """What is measured of one candidate: errors on rows it is chosen by and on others, scores, memory and time."""
 
 import timeit
-from collections.abc import Callable
-from typing import TypedDict
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypedDict
 
 import numpy as np
+from numpy.linalg import eigh
+from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Rows, in_dtype
 from app.core.building import Building
+from app.core.datasets import sampled
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, made
 from app.core.progress import Pause, Progress, begin_anew
 from app.core.recommendations.candidates import Wanted
-from app.core.recommendations.held_out import Fold, Places, Shares
-from app.core.recommendations.labels import Labels
 from app.core.spec import MapSpec
+
+Places = NDArray[np.intp]
+
+MOST_LEARNED = 2000
+"""Rows that samplers learn from in trials; of more, a sample is enough to rank them, and is quick."""
+FEWEST_ROWS = 3
+"""A dataset of fewer cannot be shared out."""
+_FEWEST_MEASURED = 2
+# Fewer rows than these are not shared out between choosing and reporting: each part would have too few to say anything.
+_FEWEST_TO_SHARE, _FEWEST_TO_LEARN_AND_SHARE = 4, 12
+# The answer's errors are of every third row.
+_PART = 3
+# Samplers learn much worse from few rows than from nearly all, which the map that is put learns from. Where they learn,
+# errors are of as many rows as a tenth of the dataset, and a map is chosen by a twentieth of the others. Scores take
+# more rows to tell: a sixth, and a tenth.
+_PART_OF_LEARNED, _FOLDS_OF_LEARNED = 10, 20
+_PART_OF_LABELLED, _FOLDS_OF_LEARNED_LABELLED = 6, 10
+# With labels, a map is chosen by a fourth where none learns.
+_FOLDS_OF_LABELLED = 4
+# Of many rows by a third, and the next map by the next: errors differ more between seeds than between so many rows, and
+# a map is measured in a fraction of the time.
+_FOLDS, _FEWEST_IN_TURN = 3, 200
+
+
+class Fold(NamedTuple):
+    """Rows that a map is measured on, and others."""
+
+    measured: Places
+    """Places in the rows of the request, (m,), increasing."""
+    trained: Places
+    """Places of other rows, from whose labels a model may learn, (t,), increasing."""
+    learned: Places
+    """Numbers, in the dataset, of the rows that samplers learn from, (l,), increasing; none of them is `measured`."""
+
+
+class Shares(NamedTuple):
+    """The rows of a request, shared out."""
+
+    reported: Fold
+    """The rows that the errors of the answer are of."""
+    choosing: tuple[Fold, ...]
+    """What maps are chosen by: those of one seed by one fold. No row of them is `reported.measured`, if there are
+    enough for both; nor is one learned from or trained with."""
+
+    def fold(self, k: int) -> Fold:
+        """The fold that the map of seed k is chosen by."""
+        return self.choosing[k % len(self.choosing)]
+
+    @property
+    def rows(self) -> int:
+        """How many rows are measured on."""
+        return len(np.unique(np.concatenate([fold.measured for fold in (self.reported, *self.choosing)])))
+
+
+def shared_out(taken: Places, n: int, seed: int, *, learns: bool = False, strata: Places | None = None) -> Shares:
+    """Share out the rows that a request has taken; alike for a seed.
+
+    Args:
+        taken: their numbers in a dataset of n rows, (t,), increasing; any numbers below n where there is none.
+        n: how many rows there are.
+        seed: of the shares.
+        learns: whether samplers learn from the dataset. Then from all rows but those that are measured on, up to
+            `MOST_LEARNED`; and where few are left, rows take turns.
+        strata: classes of the rows taken, (t,), of which each part gets its share; None where there are none.
+
+    Raises:
+        InvalidInput: there are too few rows to learn from some and measure on others.
+    """
+    if learns and n < FEWEST_ROWS:
+        wanted = f"a sampler that learns wants {FEWEST_ROWS}, as errors are measured on others"
+        raise InvalidInput(f"the dataset has {n} rows; {wanted}", "/samplers")
+    t = len(taken)
+    of_order, of_learned = (int(word) for word in np.random.SeedSequence(seed).generate_state(2, np.uint64))
+    order = np.lexsort((np.random.PCG64(of_order).random_raw(t), np.zeros(t) if strata is None else strata))
+
+    def fold(measured: Places, others: Places) -> Fold:
+        is_other = np.ones(n, np.bool_)
+        is_other[taken[np.setdiff1d(order, others)]] = False
+        learned = np.flatnonzero(is_other) if learns else np.zeros(0, np.intp)
+        learned = learned[sampled(len(learned), MOST_LEARNED, of_learned)]
+        return Fold(np.sort(measured), np.sort(others), learned)
+
+    if t < _FEWEST_TO_SHARE or (learns and n < _FEWEST_TO_LEARN_AND_SHARE):
+        measured = order[: max(_FEWEST_MEASURED, n // FEWEST_ROWS)] if learns else order
+        only = fold(measured, np.setdiff1d(order, measured))
+        return Shares(only, (only,))
+    part = _PART_OF_LEARNED if strata is None else _PART_OF_LABELLED
+    count = max(_FEWEST_MEASURED, min(t // _PART, n // part) if learns else t // _PART)
+    is_reported = np.zeros(t, np.bool_)
+    is_reported[(2 * np.arange(count) + 1) * t // (2 * count)] = True
+    reported, pool = order[is_reported], order[~is_reported]
+    folds = _FOLDS_OF_LABELLED
+    if strata is None:
+        folds = _FOLDS if len(pool) >= _FOLDS * _FEWEST_IN_TURN else 1
+    if learns:
+        most = _FOLDS_OF_LEARNED if strata is None else _FOLDS_OF_LEARNED_LABELLED
+        folds = max(folds, min(most, len(pool) * most // (n - count)))
+    folds = max(1, min(folds, len(pool) // _FEWEST_MEASURED))
+    parts = [pool[k::folds] for k in range(folds)]
+    return Shares(fold(reported, pool), tuple(fold(one, np.setdiff1d(pool, one)) for one in parts))
+
+
+FEWEST_LABELLED = 16
+"""Labelled rows that there must be: fewer cannot be trained with, chosen by and reported on."""
+MOST_CLASSES = 100
+"""Classes that are told apart. Whole numbers with more different values are numbers."""
+# Penalties, as parts of the mean eigenvalue of the centred Gram matrix of the rows trained with, times their number.
+_PENALTIES = 10.0 ** np.arange(-7, 2.5, 0.5)
+# Eigenvalues below this part of the largest are rounding.
+_CUT_OFF = 1e-12
+
+
+class Labels:
+    """A label of each row, to be told from its features: a number, or one of several classes."""
+
+    def __init__(self, given: Sequence[Any] | NDArray[Any], are_numbers: bool | None = None) -> None:
+        """Read labels.
+
+        Args:
+            given: numbers, or anything else that can be sorted, a label for each row.
+            are_numbers: whether they are to be told as numbers; None: unless they are strings or whole numbers of at
+                most `MOST_CLASSES` different values.
+
+        Raises:
+            InvalidInput: all are alike, there are too many classes, or strings are to be numbers.
+        """
+        came = np.asarray(given)
+        of_numbers = came.dtype.kind in "if"
+        values, codes = np.unique(came, return_inverse=True)
+        if are_numbers is None:
+            are_numbers = of_numbers and (len(values) > MOST_CLASSES or bool((values % 1 != 0).any()))
+        if are_numbers and not of_numbers:
+            raise InvalidInput("some labels are no numbers; leave labels_are out, or say classes", "/labels_are")
+        if len(values) < 2:
+            raise InvalidInput(f"all labels are {values[0].item()!r}; there is nothing to tell", "/y")
+        self.classes: Places | None = None
+        """The number of the class of each row, (n,); None where labels are numbers."""
+        if are_numbers:
+            centred = came.astype(np.float64) - came.mean(dtype=np.float64)
+            self.targets: Matrix = (centred / np.abs(centred).max())[:, None]
+            """What is regressed on features: the number, or a column of 0 and 1 for each class."""
+            return
+        if len(values) > MOST_CLASSES:
+            raise InvalidInput(f"there are {len(values)} classes; {MOST_CLASSES} are the most", "/y")
+        self.classes, self.targets = codes, (codes[:, None] == np.arange(len(values))).astype(np.float64)
+
+    def strata(self) -> Places:
+        """Numbers of classes, or of tenths of the numbers, for parts of the rows that each get their share of all."""
+        if self.classes is not None:
+            return self.classes
+        ranks = np.argsort(np.argsort(self.targets[:, 0], kind="stable"))
+        strata: Places = ranks * 10 // len(ranks)
+        return strata
+
+    def score(self, gram: Matrix, fold: Fold) -> float:
+        """How well ridge regression on features tells the labels of the measured rows, from those trained with.
+
+        The share of classes that are right, the largest of the regressed columns being the class; or R², the part of
+        the variance of the numbers that is told, 1 at the most, and negative where their mean would tell more. There
+        is an intercept without a penalty. The penalty is that of the least squared error of leaving out one of the
+        rows trained with, whose closed form takes one decomposition; measured rows have no say in it.
+
+        Args:
+            gram: inner products of the features of all rows, (n, n).
+            fold: the rows that are measured on and those that are trained with.
+        """
+        trained, measured = fold.trained, fold.measured
+        told = _ridge(gram[np.ix_(trained, trained)], gram[np.ix_(measured, trained)], self.targets[trained])
+        if self.classes is not None:
+            return float((told.argmax(axis=1) == self.classes[measured]).mean())
+        truth = self.targets[measured]
+        return 1 - float(np.square(told - truth).sum() / max(np.square(truth - truth.mean()).sum(), 1e-300))
+
+
+def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:
+    """Ridge regression by inner products of features, with the penalty of the least error of leaving one out.
+
+    With G the centred Gram matrix and λ the penalty, row i is missed by λa_i / (λ(G + λ)⁻¹_ii − 1/n) if it is left out,
+    a = (G + λ)⁻¹y being the coefficients for centred targets y.
+
+    Args:
+        gram: of the rows trained with, (t, t).
+        block: of the rows to tell and those, (m, t).
+        targets: (t, c).
+
+    Returns:
+        What is told of the rows, (m, c).
+    """
+    n, means = len(gram), gram.mean(axis=0)
+    eigenvalues, vectors = eigh(gram - means - means[:, None] + means.mean())
+    eigenvalues = np.where(eigenvalues > _CUT_OFF * max(eigenvalues[-1], 0), eigenvalues, 0.0)
+    mean = targets.mean(axis=0)
+    rotated, squares = vectors.T @ (targets - mean), np.square(vectors)
+    least, best = np.inf, np.zeros_like(targets)
+    for penalty in _PENALTIES * max(eigenvalues.mean(), np.finfo(np.float64).tiny):
+        inverse = 1 / (eigenvalues + penalty)
+        coefficients = vectors @ (rotated * inverse[:, None])
+        # Rows that the others say nothing of have a factor of 0 but for rounding.
+        factors = np.maximum(penalty * (squares @ inverse) - 1 / n, 1e-12)
+        error = float(np.square(penalty * coefficients / factors[:, None]).sum())
+        if error < least:
+            least, best = error, coefficients
+    return np.asarray((block - block.mean(axis=1, keepdims=True) - means + means.mean()) @ best + mean, np.float64)
 
 
 class Measured(TypedDict, total=False):

@@ -79,9 +79,10 @@ class AnySampler(Kind):
         """The samplers of this kind that recommendations try, unless a request names others.
 
         There is room for `most` frequencies, hashes or landmarks. Samplers that learn from rows learn from `dataset`;
-        where it is None, there are no rows to learn from. What is refused for the kernel may be among them.
+        where it is None, there are no rows to learn from. What is refused for the kernel may be among them. Here it is
+        the sampler as it is by default, unless the kind says why it is `untried`.
         """
-        return ()
+        return () if cls.untried else (cls.model_validate({"kind": cls.kind_name()}),)
 
     @property
     def learns(self) -> bool:
@@ -227,11 +228,6 @@ class PointSampler(FrequencySampler):
 
     _before: int = PrivateAttr(0)
     """How many points other summands of a kernel have taken of a sequence in which nothing is random."""
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """The sampler as it is by default, unless the kind says why it is `untried`."""
-        return () if cls.untried else (cls.model_validate({"kind": cls.kind_name()}),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Points serve every kernel; a method with limits of its own overrides this."""

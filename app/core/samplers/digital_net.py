@@ -6,8 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from app.core.arrays import Matrix, Whole
-from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.kernels.base import QMC, SpectralKernel
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 
@@ -34,8 +33,7 @@ class DigitalNet(PointSampler):
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse dimensions that take, alpha for each, more than the 21,201 coordinates with direction numbers."""
-        kind = f"{self.kind} with alpha {self.alpha}"
-        check_dimensions(kind, MOST_DIMENSIONS // self.alpha, kernel, input_dim)
+        check_dimensions(f"{self.kind} with alpha {self.alpha}", MOST_DIMENSIONS // self.alpha, kernel, input_dim)
 
     def for_summand(self, number: int, before: int) -> Self:
         """Without a shift, the net from where the summand before it has ended."""
@@ -66,8 +64,7 @@ class DigitalNet(PointSampler):
 
 def _interlaced(digits: Whole, bits: int) -> Whole:
     """Numbers of `bits` bits, shape (n, d, alpha), to (n, d): first bits of all, then second bits of all, and so on."""
-    alpha = digits.shape[2]
-    mixed = np.zeros(digits.shape[:2], np.int64)
+    alpha, mixed = digits.shape[2], np.zeros(digits.shape[:2], np.int64)
     for bit in range(bits):
         for k in range(alpha):
             taken = (digits[:, :, k] >> (bits - 1 - bit)) & 1

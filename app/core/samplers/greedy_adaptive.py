@@ -10,20 +10,11 @@ from pydantic import Field
 
 from app.core.arrays import Matrix
 from app.core.building import Building
-from app.core.discrepancy.measure import Discrepancy
-from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.kernels.base import QMC, SpectralKernel
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learned_report import Compared, reported
-from app.core.samplers.learning import (
-    MOST_OPERATIONS,
-    MOST_ROWS,
-    PRODUCT_LAW,
-    LearningFields,
-    check_operations,
-)
+from app.core.samplers.learning import MOST_OPERATIONS, MOST_ROWS, PRODUCT_LAW, Discrepancy, LearningFields, reported
 from app.core.samplers.points import Points, check_base
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
@@ -78,7 +69,7 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         per_pair = _FACTORS_PER_ROW * MOST_ROWS if self.on_rows else input_dim
-        check_operations(self.kind, self.starts * self.iterations * per_pair / 2, s)
+        self.check_operations(self.kind, self.starts * self.iterations * per_pair / 2, s)
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
         """All frequencies, in the order in which they were placed."""
@@ -102,10 +93,9 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
             kept = partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
             pause = partial(progress.checkpoint, kept)
             pause()
-        first, end = (measure.normalized(one, pause=pause) for one in (base.frequencies, placed))
+        both = measure.normalized(base.frequencies, pause=pause), measure.normalized(placed, pause=pause)
         found = FrequencySet(placed, base.weights, base.warnings)
-        compared = Compared(base, f"base {self.base.kind}", first, end)
-        return reported(found, compared, kernel, rows, building.use, pause)
+        return reported(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
 
     def _next(self, measure: Discrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Whole
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.kernels.base import QMC, SpectralKernel
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
@@ -37,8 +36,7 @@ class Halton(PointSampler):
 
     kind: Literal["halton"]
     scramble: Literal["random", "reverse_radix", "none"] = Field(
-        "random",
-        description="Permutations of the digits: drawn anew for every digit, the bit reversal, or none.",
+        "random", description="Permutations of the digits: drawn anew for every digit, the bit reversal, or none."
     )
     skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
     leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0

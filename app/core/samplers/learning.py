@@ -2,23 +2,125 @@
 
 import math
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, dense
-from app.core.building import Building
-from app.core.datasets import column_ranges, sampled
+from app.core.building import Building, Use
+from app.core.datasets import column_ranges, held_out, sampled
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
-from app.core.discrepancy.measure import Discrepancy
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import Positive, SpectralKernel
-from app.core.kernels.scaled import ProductKernel, ScaledKernel
+from app.core.kernels.base import Positive, ProductKernel, ScaledKernel, SpectralKernel
 from app.core.model import NAME_PATTERN, Frozen, check_entries
-from app.core.samplers.base import SizeAdvice
-from app.core.samplers.learned_report import Split, of_a_box, split
+from app.core.progress import Pause
+from app.core.samplers.base import FrequencySet, SizeAdvice
+
+# A quarter of the rows, and no more than these, are held out: so many tell sets apart that differ by a percent or two.
+_SHARE, _MOST_HELD_OUT = 4, 1000
+_MOST_MEASURED = 500
+# The same rows of a dataset for all samplers and seeds, so that the figures of two maps can be compared.
+_HELD_OUT_STREAM, _MEASURED_STREAM = 1, 0
+# What a squared Gram error may lose to rounding, and the part by which an objective must be passed to be told of.
+_ROUNDING, _CLEARLY = 1e-12, 0.01
+# Standard errors from which on a difference is none of the rows that happen to be there.
+_CERTAINLY = 2
+
+
+class Split(NamedTuple):
+    """The rows of a dataset, as the kernel compares them: those that may be learned from, and those held out."""
+
+    learned: Rows
+    held_out: Rows
+
+
+class _Beside(NamedTuple):
+    """Gram errors of two sets over the same rows."""
+
+    start: float
+    end: float
+    is_worse: bool
+    """Whether the second is larger, by more than what other rows of the kind would change by chance."""
+    rows: int
+
+    @classmethod
+    def of(
+        cls, start: FrequencySet, found: FrequencySet, kernel: SpectralKernel, rows: Matrix, use: Use, pause: Pause
+    ) -> Self:
+        """‖K − K̂‖/‖K‖ of both sets: K of the rows, K̂ of rows and frequencies as the map has them."""
+        measure = RowDifferences(kernel, rows, use, pause=pause)
+        before, after = (
+            measure.row_errors(use.rounded(one.frequencies), use.weighed(one.weights), pause) for one in (start, found)
+        )
+        # A mean over pairs varies twice as much as one over rows (Hoeffding).
+        apart, error = (after - before).mean(), 2 * (after - before).std() / math.sqrt(len(rows))
+        first, last = (math.sqrt(one.mean() / measure.energy) for one in (before, after))
+        return cls(first, last, bool(apart > _CERTAINLY * error + _ROUNDING * measure.energy), len(rows))
+
+
+def split(rows: Rows) -> Split:
+    """A quarter of the rows, 1,000 at most, held out; of fewer than eight none."""
+    n = rows.shape[0]
+    count = min(_MOST_HELD_OUT, n // _SHARE)
+    learned, apart = held_out(n, count if count > 1 else 0, _HELD_OUT_STREAM)
+    return Split(rows[learned], rows[apart])
+
+
+def of_a_box(rows: Rows) -> Split:
+    """Up to 1,000 of all rows held out: of rows that give no more than a box, no difference is learned from."""
+    return Split(rows, rows[sampled(rows.shape[0], _MOST_HELD_OUT, _HELD_OUT_STREAM)])
+
+
+def reported(
+    found: FrequencySet,
+    start: FrequencySet,
+    called: str,
+    objectives: tuple[float, float],
+    kernel: SpectralKernel,
+    rows: Split | None,
+    use: Use,
+    pause: Pause,
+) -> FrequencySet:
+    """The set with its report, and a warning where its start is better.
+
+    The report has `objective_start` and `objective_end`, `weight_sum` and `points_kept`. Where there are rows of a
+    dataset it has `gram_error` beside `gram_error_start`, ‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 of those
+    that may be learned from, and the same with `_held_out` for the `rows_held_out`. A warning wants these to
+    be worse, by two standard errors there or on the rows learned from; without a dataset the objective decides.
+
+    Learning began with `start`, which warnings call so; the objectives are those of both sets.
+    """
+    first, last = objectives
+    report = {
+        "objective_start": max(0.0, first),
+        "objective_end": max(0.0, last),
+        "weight_sum": float(found.weights.sum()),
+        "points_kept": float(len(found.weights)),
+    }
+    if rows is None:
+        # What is less than this apart is rounding.
+        clearly = (1 + _CLEARLY) * max(0.0, first) + (10 + found.frequencies.shape[1]) * np.finfo(np.float64).eps
+        worse = ("box discrepancy", first, last) if last > clearly else None
+    else:
+        some = dense(rows.learned[sampled(rows.learned.shape[0], _MOST_MEASURED, _MEASURED_STREAM)])
+        on_learned = _Beside.of(start, found, kernel, some, use, pause)
+        report |= {"gram_error_start": on_learned.start, "gram_error": on_learned.end}
+        decides, told = on_learned, f"Gram error on {on_learned.rows} rows of the dataset"
+        if rows.held_out.shape[0]:
+            decides = others = _Beside.of(start, found, kernel, dense(rows.held_out), use, pause)
+            report |= {"gram_error_start_held_out": others.start, "gram_error_held_out": others.end}
+            report["rows_held_out"] = float(others.rows)
+            told = f"Gram error on {others.rows} rows that were not learned from"
+        # A set that is worse even on the rows it was learned from is not better on others by chance.
+        is_worse = decides.is_worse or (on_learned.is_worse and decides.end > decides.start)
+        worse = (told, decides.start, decides.end) if is_worse else None
+    warnings = found.warnings
+    if worse is not None:
+        warnings += (f"{called} alone has the smaller {worse[0]} ({worse[1]:.4g}, here {worse[2]:.4g}): take it",)
+    return found._replace(report=report, warnings=warnings)
+
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
 """The limit of samplers that learn on a box, in the words of the catalogue."""
@@ -31,8 +133,7 @@ MOST_ROWS = 1000
 # Side of a box in units of the kernel up to which squares of gradients, and frequencies times the box, stay in float64.
 _WIDEST = 1e50
 # Mean square of the kernel on the box below which weights and gradients are lost between the smallest floats.
-_LEAST_ENERGY = 1e-250
-_SAMPLE_STREAM = 0
+_LEAST_ENERGY, _SAMPLE_STREAM = 1e-250, 0
 # Of a frequency on a row: phase, waves, these weighted and crossed, and products with the errors.
 _NUMBERS_PER_WAVE = 12
 _SCALE_OF_A_DATASET, _SCALE_OF_A_BOX = 0.25, 1.0
@@ -48,6 +149,9 @@ class Differences(StrEnum):
 
     box = "box"
     data = "data"
+
+
+Discrepancy = BoxDiscrepancy | RowDifferences
 
 
 class Learning(NamedTuple):
@@ -113,16 +217,14 @@ class LearningFields(Frozen):
             self._check_data(kernel, kind)
             return
         if not isinstance(kernel, ProductKernel):
-            raise InvalidInput(
-                f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works", "/sampler/kind"
-            )
+            detail = f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works"
+            raise InvalidInput(detail, "/sampler/kind")
         if (self.box is None) == (self.dataset is None):
             came = "neither box nor dataset" if self.box is None else "box and dataset"
             raise InvalidInput(f"{came} came; sampler {kind} takes one of them", "/sampler/box")
         if self.box_scale is None:
-            raise InvalidInput(
-                "box_scale is null, which goes with differences data; give a number", "/sampler/box_scale"
-            )
+            detail = "box_scale is null, which goes with differences data; give a number"
+            raise InvalidInput(detail, "/sampler/box_scale")
         check_entries(self.box, input_dim, "the box", "/sampler/box", ", or one")
         if self.dataset is None:
             self._discrepancy(kernel, self._sides(input_dim), 1)
@@ -153,8 +255,8 @@ class LearningFields(Frozen):
         """Learning on the differences of a sample of rows, the same each time."""
         if not isinstance(kernel, ScaledKernel):
             raise AssertionError("check_differences() lets no such kernel through")
-        n, progress = rows.learned.shape[0], building.progress
-        some = dense(rows.learned[sampled(n, min(n, MOST_ROWS), _SAMPLE_STREAM)])
+        progress = building.progress
+        some = dense(rows.learned[sampled(rows.learned.shape[0], MOST_ROWS, _SAMPLE_STREAM)])
 
         def pause() -> None:
             progress.checkpoint(lambda: progress.restored() or b"")
@@ -198,24 +300,18 @@ class LearningFields(Frozen):
             )
         return measure
 
+    def check_gradients(self, kind: str, steps: int, s: int, input_dim: int) -> None:
+        """Refuse more work than hours of one core: so many gradients of the error on rows by s frequencies."""
+        per_frequency = steps * (8 * MOST_ROWS**2 + 2 * MOST_ROWS * input_dim)
+        if s * per_frequency > MOST_PRODUCTS:
+            reason = f"{kind} would take {s * per_frequency:.2g} multiplications, {MOST_PRODUCTS} are the most"
+            raise InvalidInput(SizeAdvice(reason, s, int(MOST_PRODUCTS / per_frequency)), "/s")
 
-def gradient_products(input_dim: int) -> int:
-    """Multiplications, for each frequency, of the error on rows with its gradient."""
-    return 8 * MOST_ROWS**2 + 2 * MOST_ROWS * input_dim
-
-
-def check_products(kind: str, per_frequency: float, s: int) -> None:
-    """Refuse more work than hours of one core: so many multiplications for each of s frequencies."""
-    if s * per_frequency > MOST_PRODUCTS:
-        reason = f"{kind} would take {s * per_frequency:.2g} multiplications, {MOST_PRODUCTS} are the most"
-        raise InvalidInput(SizeAdvice(reason, s, int(MOST_PRODUCTS / per_frequency)), "/s")
-
-
-def check_operations(kind: str, per_pair: float, s: int) -> None:
-    """Refuse more work than hours of one core: so many factors for each pair of s frequencies."""
-    operations, most = per_pair * s**2, int((MOST_OPERATIONS / per_pair) ** 0.5)
-    if operations > MOST_OPERATIONS:
-        reason = f"{kind} would multiply {operations:.2g} factors, {MOST_OPERATIONS} are the most"
-        if most < 1:
-            raise InvalidInput(f"{reason}: take sampler sobol, or fewer iterations", "/sampler/kind")
-        raise InvalidInput(SizeAdvice(reason, s, most), "/s")
+    def check_operations(self, kind: str, per_pair: float, s: int) -> None:
+        """Refuse more work than hours of one core: so many factors for each pair of s frequencies."""
+        operations, most = per_pair * s**2, int((MOST_OPERATIONS / per_pair) ** 0.5)
+        if operations > MOST_OPERATIONS:
+            reason = f"{kind} would multiply {operations:.2g} factors, {MOST_OPERATIONS} are the most"
+            if most < 1:
+                raise InvalidInput(f"{reason}: take sampler sobol, or fewer iterations", "/sampler/kind")
+            raise InvalidInput(SizeAdvice(reason, s, most), "/s")

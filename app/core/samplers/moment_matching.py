@@ -7,16 +7,14 @@ from pydantic import Field
 
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.orthonormal import inverse_root, row_products
-from app.core.papers import MM
+from app.core.kernels.base import MM, AnyKernel, SpectralKernel
+from app.core.panels import inverse_root, row_products
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import PointKinds, Points, check_base
 
 # Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
-_MOST_DIMENSIONS = 2048
-_MOST_PRODUCTS = 1 << 35
+_MOST_DIMENSIONS, _MOST_PRODUCTS = 2048, 1 << 35
 # Moments, the matrices that become their root, and copies of two as products read them; and frequencies as these do.
 _BYTES_PER_MOMENT, _BYTES_PER_COORDINATE = 64, 24
 

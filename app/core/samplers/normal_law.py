@@ -57,8 +57,7 @@ def reach(estimate: Callable[[float], Matrix], n_frequencies: int) -> float | No
 
     def fails(radius: float) -> bool:
         exact = np.exp(-(radius**2) / 2)
-        error = np.sqrt(np.mean((estimate(radius) - exact) ** 2))
-        return bool(error > (1 - exact**2) / np.sqrt(2 * n_frequencies))
+        return bool(np.sqrt(np.mean((estimate(radius) - exact) ** 2)) > (1 - exact**2) / np.sqrt(2 * n_frequencies))
 
     first = next((i for i in range(1, len(_RADII)) if fails(_RADII[i])), None)
     if first is None:

@@ -1,19 +1,18 @@
 """Orthogonal random features."""
 
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.orthonormal import orthonormal
+from app.core.kernels.base import SpectralKernel
+from app.core.panels import orthonormal
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, check_products
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations
 
 # Together they bound the time to some ten seconds.
-_MOST_DIMENSIONS = 4096
-_MOST_PRODUCTS = 1 << 36
+_MOST_DIMENSIONS, _MOST_PRODUCTS = 4096, 1 << 36
 # Entries of the matrices decomposed at a time: of few dimensions there are millions of blocks.
 _ENTRIES_PER_STACK = 1 << 18
 # Of an entry of these: as it is drawn, and what becomes of it.
@@ -37,11 +36,6 @@ class Orthogonal(FrequencySampler):
 
     kind: Literal["orthogonal"]
 
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="orthogonal"),)
-
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse laws that are not normal, as no other is invariant under rotation, and too many products."""
         check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, "sobol")
@@ -57,8 +51,7 @@ class Orthogonal(FrequencySampler):
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Blocks of directions, each row times a length from the chi law, divided by σ_j column by column."""
         deviations = normal_deviations(kernel, input_dim, self.kind)
-        frequencies = np.empty((s, input_dim))
-        whole = s - s % input_dim
+        frequencies, whole = np.empty((s, input_dim)), s - s % input_dim
         blocks = frequencies[:whole].reshape(-1, input_dim, input_dim)
         for stack in row_blocks(len(blocks), _ENTRIES_PER_STACK // input_dim**2):
             blocks[stack] = _directions(stack.stop - stack.start, input_dim, input_dim, rng)

@@ -8,8 +8,7 @@ import scipy
 from pydantic import Field
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.kernels.base import QMC, SpectralKernel
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
 MOST_DIMENSIONS = 21_201
@@ -20,8 +19,7 @@ BITS = 52
 # begin at any point.
 _PLAIN_BITS = 30
 # Points drawn between two releases of the interpreter lock, in coordinates.
-_COORDINATES_PER_DRAW = 1 << 18
-_BYTES_PER_DIRECTION = 50_000
+_COORDINATES_PER_DRAW, _BYTES_PER_DIRECTION = 1 << 18, 50_000
 
 
 class Sobol(PointSampler):
@@ -59,8 +57,7 @@ class Sobol(PointSampler):
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """The first `n` points, the origin left out when not scrambled."""
-        seed = int(rng.integers(1 << 63))
-        points = np.empty((n, d))
+        seed, points = int(rng.integers(1 << 63)), np.empty((n, d))
         first = 0 if self.scramble else 1 + self._before
         for rows, drawn in sobol_blocks(n, d, seed if self.scramble else None, first):
             points[rows] = drawn

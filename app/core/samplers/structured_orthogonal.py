@@ -1,6 +1,6 @@
 """Structured orthogonal random features."""
 
-from typing import Annotated, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -8,8 +8,7 @@ from pydantic import Field
 from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
-from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import ScaledKernel, SpectralKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
@@ -20,8 +19,7 @@ _BIASES = {8: (0.26, 0.45), 16: (0.1, 0.31), 32: (0.03, 0.23)}
 # Of vectors of so many entries some are held at a time.
 _MOST_DIMENSIONS = 1 << 20
 # What a second or so suffices for.
-_RADII_PER_SECOND = 1 << 20
-_BYTES_PER_RADIUS = 48
+_RADII_PER_SECOND, _BYTES_PER_RADIUS = 1 << 20, 48
 
 
 class Rotations(NamedTuple):
@@ -62,11 +60,6 @@ class StructuredOrthogonal(FrequencySampler):
             description="How lengths are drawn: in every block one from each of D equal parts of their law, or freely."
         ),
     ] = "stratified"
-
-    @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """As it is by default."""
-        return (cls(kind="structured_orthogonal"),)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """A law of lengths, and dimensions enough for directions that are nearly uniform."""

@@ -6,9 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
+from app.core.kernels.base import GQ, SpectralKernel
 from app.core.model import check_entries
-from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, sum_warnings
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
@@ -55,9 +54,8 @@ class Uploaded(FrequencySampler):
         for i, row in enumerate(self.frequencies):
             check_entries(row, input_dim, f"frequency {i}", f"/sampler/frequencies/{i}")
         if self.weights is not None and len(self.weights) != len(self.frequencies):
-            raise InvalidInput(
-                f"{len(self.weights)} weights came for {len(self.frequencies)} frequencies", "/sampler/weights"
-            )
+            detail = f"{len(self.weights)} weights came for {len(self.frequencies)} frequencies"
+            raise InvalidInput(detail, "/sampler/weights")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The set as it came."""

@@ -11,20 +11,15 @@ from pydantic import Field
 from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.papers import QMC
+from app.core.kernels.base import QMC, AnyKernel, SpectralKernel
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
-from app.core.samplers.learned_report import Compared, reported
-from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields
+from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, reported
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
-_CUT_OFF = 1e-13
-_MOST_FREQUENCIES = 4096
-_ITERATIONS_PER_FREQUENCY = 30
-_BYTES_PER_PAIR = 40
+_CUT_OFF, _MOST_FREQUENCIES, _ITERATIONS_PER_FREQUENCY, _BYTES_PER_PAIR = 1e-13, 4096, 30, 40
 # From so many weights on, eigenvectors and solution may take more than a second.
 _LONG = 700
 # What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
@@ -109,8 +104,7 @@ class Weighted(LearningFields, LearnedSampler):
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
         end = measure.normalized(found.frequencies, found.weights, pause)
         progress.report(_STEPS, _STEPS, max(0.0, end))
-        compared = Compared(base, f"base {self.base.kind}", start, end)
-        return reported(found, compared, kernel, rows, building.use, pause)
+        return reported(found, base, f"base {self.base.kind}", (start, end), kernel, rows, building.use, pause)
 
 
 def least_weights(gram: Matrix, means: Matrix) -> Matrix:
@@ -123,5 +117,4 @@ def least_weights(gram: Matrix, means: Matrix) -> Matrix:
     kept = eigenvalues > _CUT_OFF * eigenvalues[-1]
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]
     most = _ITERATIONS_PER_FREQUENCY * len(means)
-    weights: Matrix = scipy.optimize.nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=most)[0]
-    return weights
+    return np.asarray(scipy.optimize.nnls((vectors * roots).T, (means @ vectors) / roots, maxiter=most)[0], np.float64)

@@ -19,7 +19,7 @@ from app.core.errors import InvalidOption
 from app.core.hadamard import ROUNDS, padded
 from app.core.input import Input
 from app.core.maps.terms import BaseSpec, Form, TakenMap
-from app.core.panel_products import DEPTH
+from app.core.panels import DEPTH
 from app.formats.base import Encoded
 from app.formats.exports.files import MapFile
 from app.formats.exports.onnx_graph import OPSET, Graph

@@ -5,7 +5,8 @@ import httpx
 
 from app.api.problems import KINDS
 from app.core.kernels import Kernel
-from app.core.spec import Form, Sampler
+from app.core.maps.terms import Form
+from app.core.spec import Sampler
 from app.settings import Settings
 from service_tests.cases import each
 from service_tests.checks import assert_problem

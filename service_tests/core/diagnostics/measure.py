@@ -7,13 +7,13 @@ from app.core.arrays import Rows
 from app.core.diagnostics import Diagnostic, Finding
 from app.core.diagnostics.base import GivenRows
 from app.core.diagnostics.collisions import CollisionErrors, Collisions
-from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.error_matrix import Estimator
 from app.core.diagnostics.gram import Gram, GramErrors
 from app.core.diagnostics.max_error import MaxError, MaxErrors
-from app.core.diagnostics.variance import Variance
-from app.core.diagnostics.variance_answer import Variances
+from app.core.diagnostics.variance import Variance, Variances
 from app.core.drawing import Curve, Density, Histogram
 from app.core.maps import FeatureMap
+from app.core.progress import Progress
 
 
 def gram(
@@ -40,7 +40,7 @@ def gram_errors(
 
 
 def max_errors(made: FeatureMap, diameters: Iterable[float], **options: Any) -> MaxErrors:
-    return MaxError(diameters=tuple(diameters), **options).run(made, {}).answer
+    return MaxError(diameters=tuple(diameters), **options).run(made, {}, Progress(), 1).answer
 
 
 def variances(made: FeatureMap, x: Rows, y: Rows, **options: Any) -> Variances:
@@ -57,4 +57,4 @@ def _measured(diagnostic: Diagnostic, made: FeatureMap, given: GivenRows) -> Any
     """As a request has it measured."""
     diagnostic.check(made, given)
     assert diagnostic.memory_bytes(made, given) > 0
-    return diagnostic.run(made, given)
+    return diagnostic.run(made, given, Progress(), 1)

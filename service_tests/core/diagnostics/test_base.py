@@ -8,6 +8,7 @@ from pydantic import TypeAdapter
 
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.maps import FeatureMap
+from app.core.progress import Progress
 from service_tests.cases import each
 from service_tests.core.combinations import rows
 from service_tests.core.specs import fourier, hashing
@@ -42,11 +43,11 @@ def test_the_answer_is_of_the_type_that_it_is_said_to_be(
     assert DIAGNOSTICS[kind].model_validate_json(diagnostic.model_dump_json()) == diagnostic, "as a job gets it"
     diagnostic.check(made, given)
     assert diagnostic.memory_bytes(made, given) > 0
-    found = diagnostic.run(made, given)
+    found = diagnostic.run(made, given, Progress(), 1)
     assert (found.drawing is not None) == diagnostic.draws
     answer = orjson.dumps(found.answer)
     # Strict: every member is there, and of its type; and none is there that is not declared.
     again: Any = TypeAdapter(diagnostic.answer).validate_json(answer, strict=True)
     assert orjson.dumps(again) == answer
-    assert diagnostic.run(made, given) == found
-    assert diagnostic.run(made, given, threads=3) == found
+    assert diagnostic.run(made, given, Progress(), 1) == found
+    assert diagnostic.run(made, given, Progress(), 3) == found

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.diagnostics.error_matrix import ControlVariates, Estimator
 from app.core.errors import InvalidInput
-from app.core.spec import Form
+from app.core.maps.terms import Form
 from service_tests.cases import each, few_and_many
 from service_tests.core.specs import fourier
 

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics import hermitian_tiles
-from app.core.diagnostics.control_variates import ControlVariates, Estimator
-from app.core.diagnostics.error_matrix import BINS, Figures
+from app.core.diagnostics import error_matrix
+from app.core.diagnostics.base import DRAWN_PAIRS, map_seeds, rms_by_kernel, row_pairs
+from app.core.diagnostics.error_matrix import BINS, ControlVariates, Estimator, Figures
 from app.core.diagnostics.gram import MOST_ROWS
-from app.core.diagnostics.random_pairs import DRAWN_PAIRS, map_seeds, rms_by_kernel, row_pairs
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.spec import Dtype, Form
+from app.core.maps.terms import Dtype, Form
 from service_tests.cases import covered
 from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
@@ -26,7 +25,7 @@ FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNEL
 @pytest.fixture(autouse=True)
 def _small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that there are tiles on and off the diagonal, and some not square."""
-    monkeypatch.setattr(hermitian_tiles, "TILE_ROWS", 128)
+    monkeypatch.setattr(error_matrix, "TILE_ROWS", 128)
 
 
 def plain(approximate: Any, exact: Any) -> Figures:

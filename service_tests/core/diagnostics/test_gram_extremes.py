@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.control_variates import ControlVariates, Estimator
+from app.core.diagnostics.error_matrix import ControlVariates, Estimator
 from app.core.errors import InvalidInput
 from app.core.maps import opened
 from service_tests.cases import each

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from app.core.diagnostics.control_variates import Estimator
+from app.core.diagnostics.error_matrix import Estimator
 from app.core.diagnostics.gram import Gram
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import rows

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics import hermitian_tiles
-from app.core.diagnostics.hermitian_tiles import HermitianTiles, tile_places
+from app.core.diagnostics import error_matrix
+from app.core.diagnostics.error_matrix import HermitianTiles, tile_places
 from service_tests.cases import each
 
 
@@ -23,7 +23,7 @@ def tiles(matrix: Any) -> HermitianTiles:
 
 @pytest.fixture(params=[100, 128, 2048])
 def tile_rows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(hermitian_tiles, "TILE_ROWS", request.param)
+    monkeypatch.setattr(error_matrix, "TILE_ROWS", request.param)
     return int(request.param)
 
 

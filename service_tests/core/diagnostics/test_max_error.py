@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.diagnostics.max_error import DiameterError, greatest_error_bound
-from app.core.spec import Form
+from app.core.maps.terms import Form
 from service_tests.cases import covered, each
 from service_tests.core.combinations import FIELDS, D, weight_sum, with_frequencies
 from service_tests.core.diagnostics.measure import max_errors

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.core.diagnostics.random_pairs import pairs_numbered, row_pairs
+from app.core.diagnostics.base import pairs_numbered, row_pairs
 
 
 @pytest.mark.parametrize("n", [2, 3, 100, 1201])

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.diagnostics.variance import Variance
-from app.core.diagnostics.variance_answer import PairVariance
+from app.core.diagnostics.variance import PairVariance, Variance
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap
-from app.core.spec import Form
+from app.core.maps.terms import Form
 from service_tests.cases import few_and_many, with_nightly
 from service_tests.core.combinations import (
     Fields,

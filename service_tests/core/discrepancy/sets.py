@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import ProductKernel
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel
 
 Matrix = NDArray[np.float64]

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
-from app.core.kernels.scaled import ProductKernel
+from app.core.kernels.base import ProductKernel
 from service_tests.cases import each
 from service_tests.core.combinations import variants
 from service_tests.core.discrepancy.sets import KINDS, drawn, example

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.discrepancy.fourier_integrals import expansion, integrate
+from app.core.discrepancy.box_discrepancy import expansion, integrate
 from service_tests.cases import each, with_nightly
 from service_tests.core.specs import PRODUCT_KERNELS, kind, product_kernel
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.discrepancy.sinc_products import sinc_rows, tabulated
+from app.core.discrepancy.box_discrepancy import sinc_rows, tabulated
 from service_tests.cases import each
 
 Matrix = NDArray[np.float64]

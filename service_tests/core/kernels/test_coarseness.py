@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.kernels.coarseness import Coarseness
-from app.core.kernels.rounding import MOST
+from app.core.kernels.rounding import MOST, coarseness_warnings
 from app.core.maps import made
 from service_tests.cases import each
 from service_tests.core.specs import kernel, spec
@@ -19,7 +18,7 @@ RNG = np.random.default_rng(5)
 
 def told(rows: Any, counts_exact: bool = True, dtype: Any = FLOAT32, **fields: Any) -> tuple[str, ...]:
     its_kernel = kernel(**{"kind": "gaussian", "length_scale": 10.0} | fields)
-    return Coarseness(its_kernel, np.dtype(dtype), counts_exact).warnings(rows)
+    return coarseness_warnings(its_kernel.rounding(np.dtype(dtype)), rows, counts_exact, "vectors")
 
 
 @each("form", [np.asarray, sparse.csr_array])

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.core.arrays import Matrix
-from app.core.kernels.coarseness import Coarseness
-from app.core.kernels.rounding import MOST
+from app.core.kernels.rounding import MOST, coarseness_warnings
 from service_tests.cases import each
 from service_tests.core.specs import kernel
 
@@ -15,7 +14,7 @@ RNG = np.random.default_rng(31)
 
 
 def told(rows: Any, dtype: Any = FLOAT32, counts_exact: bool = False, **fields: Any) -> tuple[str, ...]:
-    return Coarseness(kernel(**fields), dtype, counts_exact).warnings(rows)
+    return coarseness_warnings(kernel(**fields).rounding(dtype), rows, counts_exact, "vectors")
 
 
 def min_max(x: Matrix, y: Matrix, p: float) -> Matrix:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from app.core.drawing import Beyond, Curve, Panel, Star
-from app.core.recommendations.answer import Ranking
 from app.core.recommendations.drawing import drawing
+from app.core.recommendations.trials import Ranking
 from app.pictures.figures import svg
 
 GAUSSIAN = {"kind": "gaussian", "length_scale": 5.0}

@@ -9,7 +9,7 @@ import pytest
 from app.core.building import Building
 from app.core.maps import made
 from app.core.recommendations.candidates import Wanted
-from app.core.recommendations.held_out import MOST_LEARNED, shared_out
+from app.core.recommendations.measuring import MOST_LEARNED, shared_out
 from app.core.recommendations.trials import recommended
 from service_tests.core.recommendations.test_trials import kernel, sampler
 from service_tests.core.specs import spec

@@ -7,8 +7,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from app.core.errors import InvalidInput
-from app.core.recommendations.held_out import Fold
-from app.core.recommendations.labels import MOST_CLASSES, Labels
+from app.core.recommendations.measuring import MOST_CLASSES, Fold, Labels
 from service_tests.cases import each
 
 RNG = np.random.default_rng(5)

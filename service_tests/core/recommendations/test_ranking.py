@@ -7,7 +7,7 @@ import pytest
 
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
-from app.core.recommendations.ranking import TIE_RATE, Trial, in_order, is_hopeless, tied
+from app.core.recommendations.trials import TIE_RATE, Trial, in_order, is_hopeless, tied
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
 

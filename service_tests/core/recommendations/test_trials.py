@@ -14,7 +14,7 @@ from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, made
 from app.core.recommendations import measuring
 from app.core.recommendations.candidates import Objective, Wanted
-from app.core.recommendations.held_out import shared_out
+from app.core.recommendations.measuring import shared_out
 from app.core.recommendations.trials import recommended
 from app.core.spec import Sampler
 from service_tests.core.interrupted import WatchedWork

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import rosen, rosen_der
 
 from app.core.progress import Pause, no_pause
-from app.core.samplers.lbfgs import minimised
+from app.core.samplers.global_adaptive import minimised
 from service_tests.core.interrupted import WatchedWork
 
 START = np.array([-1.2, 1.0, -0.5, 2.0, 0.3])

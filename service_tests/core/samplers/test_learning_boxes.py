@@ -9,7 +9,7 @@ from scipy import sparse
 from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.samplers.learned_report import of_a_box
+from app.core.samplers.learning import of_a_box
 from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows, with_rows
 from service_tests.core.samplers.learned import (

@@ -9,7 +9,7 @@ import pytest
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
-from app.core.samplers.learned_report import split
+from app.core.samplers.learning import split
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import Fields
 from service_tests.core.samplers.learned import built

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from app.core.progress import Progress
-from app.core.samplers.nonnegative import nonnegative, sparse_support
+from app.core.samplers.reweighted_grid import nonnegative, sparse_support
 from service_tests.cases import each
 
 

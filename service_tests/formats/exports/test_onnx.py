@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from app.core.errors import InvalidOption
 from app.core.maps import FourierMap, family_of
-from app.core.maps.terms import BaseSpec, TakenMap
-from app.core.spec import Dtype, Form
+from app.core.maps.terms import BaseSpec, Dtype, Form, TakenMap
 from service_tests.cases import covering
 from service_tests.core.combinations import Fields, dimensions, goes_together, named, pairs, rows, size_of
 from service_tests.core.specs import sampler, spec

@@ -14,18 +14,17 @@ from scipy import sparse
 from app.core.arrays import Floats, Matrix, Rows, dense, largest, largest_by_row, made_dense, row_blocks
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.exponential import exponential, log_of_one_more
 from app.core.kernels.anova import Anova
-from app.core.kernels.base import AnyKernel
+from app.core.kernels.base import AnyKernel, ScaledKernel
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.matern import Matern
 from app.core.kernels.polynomial import Polynomial
 from app.core.kernels.rational_quadratic import RationalQuadratic
-from app.core.kernels.scaled import ScaledKernel
 from app.core.norms import squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause, no_pause
+from app.core.quantiles import exponential, log_of_one_more
 from app.core.sparse_rows import Compressed, compressed, of_columns
 from app.core.threads import for_each
 

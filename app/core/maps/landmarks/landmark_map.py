@@ -13,8 +13,8 @@ from app.core.building import Building
 from app.core.datasets import held_out, sampled
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
-from app.core.kernels.coarseness import Coarseness
 from app.core.kernels.gmm import GeneralizedMinMax
+from app.core.kernels.rounding import coarseness_warnings
 from app.core.maps.base import FeatureMap
 from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
@@ -174,7 +174,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
 
 def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
     """The warning about rows to take landmarks from, if the dtype of the map is too coarse for some."""
-    return Coarseness(spec.kernel, spec.numpy_dtype, counts_exact=False).warnings(rows, called)
+    return coarseness_warnings(spec.kernel.rounding(spec.numpy_dtype), rows, False, called)
 
 
 def selected(

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.maps import FourierMap
 from app.core.maps.fourier.fourier_map import closed_forms as forms_of
-from app.core.spec import Form
+from app.core.maps.terms import Form
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields, named, variants, with_frequencies
 from service_tests.core.specs import KERNELS, fourier, kind

@@ -10,11 +10,10 @@ from scipy import sparse
 
 from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
+from app.core.kernels.base import AnyKernel, ScaledKernel, ShiftInvariantKernel
 from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gmm import GeneralizedMinMax
-from app.core.kernels.scaled import ScaledKernel
 from app.core.maps.landmarks.features import kernel_blocks
 from app.core.progress import Progress, packed, unpacked
 from app.core.samplers.base import Rng

@@ -8,8 +8,7 @@ import scipy
 
 from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel
-from app.core.kernels.scaled import ScaledKernel
+from app.core.kernels.base import AnyKernel, ScaledKernel
 from app.core.maps.landmarks.selection import base
 from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, own_values, values
 from app.core.progress import Progress
