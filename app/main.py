@@ -51,9 +51,7 @@ from app.api.routes import (
 from app.api.shutdown import Shutdown
 from app.api.together import Asked, Together
 from app.logs import ACCESS
-from app.metrics.heartbeat import Heartbeat
-from app.metrics.meters import Meters
-from app.metrics.slots import Slot, shared
+from app.metrics.meters import Heartbeat, Meters, Slot, shared
 from app.settings import Settings, counters, share_counters
 from app.spans import begun
 from app.wiring import wire

@@ -117,15 +117,15 @@ FAULTS = {
         '{manifest.kind} {manifest.name}"',
         "service_tests/services",
     ),
-    "no sync of a name": Fault("app/store/lasting.py", "    os.fsync(descriptor)", "    pass", STORE),
+    "no sync of a name": Fault("app/store/data_files.py", "    os.fsync(descriptor)", "    pass", STORE),
     "no sync of a write": Fault(
         "app/store/server.py", '("--appendfsync", "always")', '("--appendfsync", "everysec")', STORE
     ),
     "an entry that stays booked": Fault(
-        "app/store/account_scripts.py", "  add_to(owner, -bytes, -names)\n", "", f"{STORE} service_tests/services"
+        "app/store/account.py", "  add_to(owner, -bytes, -names)\n", "", f"{STORE} service_tests/services"
     ),
     "an owner's limit is not looked at": Fault(
-        "app/store/account_scripts.py",
+        "app/store/account.py",
         "  if owner ~= '' then\n    for what",
         "  if owner == '-' then\n    for what",
         STORE,

@@ -16,8 +16,7 @@ from app.api.interest import Interest
 from app.api.shutdown import Shutdown
 from app.api.together import Together
 from app.core.model import NAME_PATTERN
-from app.metrics.heartbeat import Heartbeat
-from app.metrics.meters import Meters
+from app.metrics.meters import Heartbeat, Meters
 from app.spans import Spans
 from app.wiring import Wired
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reached
-from app.store.restore import restore
+from app.store.backup import restore
 
 
 def add(add_parser: AddParser) -> None:

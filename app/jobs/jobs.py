@@ -1,9 +1,14 @@
-"""Jobs as everybody but their workers sees them: submit, look at, list, cancel, fetch the result."""
+"""Jobs as everybody but their workers sees them: submit, look at, list, count, cancel, fetch the result.
+
+The scripts that change jobs count them in the store. So the counts are the same for every service on one store, and
+nobody who dies takes them along.
+"""
 
 import logging
 import secrets
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -12,21 +17,141 @@ import redis
 from pydantic import BaseModel
 
 from app.in_work import IN_WORK
-from app.jobs import scripts
+from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
-from app.jobs.draft import drafted
 from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
-from app.jobs.prelude import INDEX, key
 from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.tally import Tally, tally, waiting
+from app.jobs.scripts import GROUP, INDEX, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
-from app.store.account import UNLIMITED, Account, Quota
+from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
-from app.store.places import digit, inside, places_of
+from app.store.places import ONE, Places, digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
+
+
+class Draft(NamedTuple):
+    """A job that is about to be submitted."""
+
+    job_id: str
+    fields: dict[str, str]
+    """Those of its record."""
+    record: str
+    """Key of its record."""
+    parts: dict[str, bytes]
+    """What is stored beside the record, by what its keys begin with."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Its entries in the account of the store: the record, and each part with its size."""
+        return [Entry(self.record, 0, 1), *(Entry(prefix, len(data)) for prefix, data in self.parts.items())]
+
+    @property
+    def pieces(self) -> list[str]:
+        """The keys of all parts."""
+        return [one for prefix, data in self.parts.items() for one in pieces.keys(prefix, len(data))]
+
+
+def drafted(
+    job_id: str,
+    payload: Mapping[str, Any],
+    attachments: Mapping[str, bytes],
+    checkpoint: Checkpoint | None,
+    said: Mapping[str, str],
+    places: Places = ONE,
+) -> Draft:
+    """A job of this payload, with further fields, in a store of such places.
+
+    A state that is too large to be kept is left out.
+    """
+    parts = {key(job_id, f"attachment:{i}", places): data for i, data in enumerate(attachments.values())}
+    described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
+    packed = orjson.dumps({"payload": payload, "attachments": described})
+    parts[key(job_id, "payload", places)] = packed
+    fields = {"payload_pieces": str(pieces.count(len(packed))), **said}
+    if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
+        prefix, state = key(job_id, f"checkpoint:{secrets.token_hex(4)}", places), checkpoints.stored(checkpoint.state)
+        parts[prefix] = state
+        fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
+        if checkpoint.of:
+            fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
+    return Draft(job_id, fields, key(job_id, "record", places), parts)
+
+
+class Seconds(NamedTuple):
+    """How long jobs of one kind took: how many each number of seconds at most, and all together."""
+
+    buckets: list[tuple[str, int]]
+    """Counts up to a bound, each with those of smaller bounds in it; the last bound is `+Inf`."""
+    total: float
+
+
+class Tally(NamedTuple):
+    """Counts of jobs."""
+
+    queued: int
+    running: int
+    ended: dict[tuple[str, str], int]
+    """By kind and state."""
+    ran: dict[str, Seconds]
+    """By kind."""
+    waited: dict[str, Seconds]
+    """By kind."""
+
+
+def tally(client: redis.Redis) -> Tally:
+    """The counts as they are now; StoreUnavailable."""
+    roots = places_of(client).roots
+    found = [_queue(client, root) for root in roots]
+    there, running = (sum(each) for each in zip(*found, strict=True))
+    counts = Counter[str]()
+    for root in roots:
+        with store_errors():
+            stored = cast("dict[bytes, bytes]", client.hgetall(inside(root, TALLY)))
+        counts.update({field.decode(): int(count) for field, count in stored.items()})
+    ended = {}
+    for field, count in counts.items():
+        what, state, *kind = field.split(" ")
+        if what == "ended":
+            ended[kind[0], state] = count
+    return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
+
+
+def waiting(client: redis.Redis, roots: Iterable[str]) -> int:
+    """How many jobs wait in places of a store; StoreUnavailable."""
+    return sum(there - running for there, running in (_queue(client, root) for root in roots))
+
+
+def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
+    """How many jobs wait or run in a place, and how many run."""
+    queue = inside(root, QUEUE)
+    with store_errors():
+        there = client.xlen(queue)
+        running = cast("dict[str, int]", client.xpending(queue, GROUP))["pending"] if there else 0
+    return there, running
+
+
+def _seconds(counts: Mapping[str, int], of: str) -> dict[str, Seconds]:
+    """From fields such as `ran le 0.1 build` and `ran milliseconds build`."""
+    totals, buckets = {}, defaultdict[str, dict[str, int]](dict)
+    for field, count in counts.items():
+        what, *rest = field.split(" ")
+        if what == of and rest[0] == "le":
+            buckets[rest[2]][rest[1]] = count
+        elif what == of:
+            totals[rest[1]] = count / 1000
+    return {kind: Seconds(_cumulated(buckets[kind]), total) for kind, total in totals.items()}
+
+
+def _cumulated(buckets: dict[str, int]) -> list[tuple[str, int]]:
+    found, so_far = [], 0
+    for bound in (*map(str, SECONDS), "Inf"):
+        so_far += buckets.get(bound, 0)
+        found.append((bound if bound != "Inf" else "+Inf", so_far))
+    return found
+
 
 # Records looked at for one page of a list by state.
 _LOOKED_AT = 1000

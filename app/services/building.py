@@ -20,8 +20,7 @@ from app.services.errors import DatasetNotFound
 from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.services.status import versions
 from app.store.errors import Gone
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore, NewMap
+from app.store.maps import MapManifest, MapStore, NewMap
 from app.store.reservations import NameTaken
 
 KIND = "build-map"

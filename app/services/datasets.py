@@ -21,7 +21,7 @@ from app.services.preconditions import Check, digest_in, unchecked
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
-from app.store.named_reader import Arrays
+from app.store.named import Arrays
 
 _MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
 

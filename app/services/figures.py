@@ -7,13 +7,12 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from app.jobs.jobs import Jobs
-from app.jobs.tally import Seconds
+from app.jobs.jobs import Jobs, Seconds
 from app.metrics import declared
 from app.metrics.declared import Declared
 from app.services.status import versions
 from app.store.account import Account, Quota
-from app.store.clients import Client
+from app.store.connection import Client
 from app.store.errors import StoreUnavailable
 from app.store.servers import StoreInfo, memory_of
 

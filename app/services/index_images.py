@@ -13,9 +13,7 @@ from app.core.indexes.image import ChangedBlock, HeldCodes, Image
 from app.services.cache import Cache
 from app.services.index_spec import layout
 from app.store.errors import StoreDamaged
-from app.store.index_manifest import IndexManifest
-from app.store.index_scripts import BLOCK, MARK_BYTES
-from app.store.indexes import Block, IndexFull, IndexState, IndexStore
+from app.store.indexes import BLOCK, MARK_BYTES, Block, IndexFull, IndexManifest, IndexState, IndexStore
 
 # Blocks that are read by one call: some megabytes.
 _BYTES_AT_ONCE = 1 << 22

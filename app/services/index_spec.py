@@ -9,9 +9,7 @@ from app.core.errors import InvalidInput
 from app.core.indexes.banding import Banding
 from app.core.indexes.image import Layout
 from app.core.model import NAME_PATTERN, Frozen
-from app.store.index_manifest import IndexManifest
-from app.store.index_scripts import BLOCK
-from app.store.indexes import IndexState
+from app.store.indexes import BLOCK, IndexManifest, IndexState
 
 _MOST_CODES = 1 << 16
 

@@ -18,8 +18,7 @@ from app.services.index_codes import IndexCodes
 from app.services.index_spec import AskedIndex, IndexPage, IndexRecord, layout, record
 from app.services.maps import Maps
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
-from app.store.index_manifest import IndexManifest, MapOfIndex
-from app.store.indexes import IndexState, IndexStore
+from app.store.indexes import IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
 from app.store.named import end

@@ -20,8 +20,7 @@ from app.services.limits import Limits
 from app.services.map_records import MapRecord, read_spec, record
 from app.services.preconditions import Check, unchecked
 from app.store.errors import Gone, StoreUnavailable
-from app.store.map_manifest import MapManifest, SpecEntry
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore, SpecEntry
 from app.store.reservations import NameTaken, State
 
 # Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.

@@ -11,7 +11,7 @@ from app.core.spec import MapSpec
 from app.jobs.record import JobError, link
 from app.services.left_open import LeftOpen
 from app.store.errors import StoreDamaged
-from app.store.map_manifest import MapManifest
+from app.store.maps import MapManifest
 
 # The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
 _LONG_SPEC = 1 << 16

@@ -26,9 +26,8 @@ from app.services.map_records import MapRecord, read_spec, record, written
 from app.services.preconditions import Check, digest_in, unchecked
 from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.index_manifest import MapOfIndex
-from app.store.map_manifest import MapManifest, digest
-from app.store.maps import MapStore
+from app.store.indexes import MapOfIndex
+from app.store.maps import MapManifest, MapStore, digest
 from app.store.pins import Pins
 from app.store.reservations import State
 

@@ -10,8 +10,7 @@ from pydantic import model_validator
 from app.store.account import UNLIMITED, Quota
 from app.store.confirmed import acknowledged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import NamedStore, contents, end
-from app.store.named_reader import Arrays
+from app.store.named import Arrays, NamedStore, contents, end
 
 _IDS = frozenset({"ids", "id_ends", "id_text"})
 

@@ -1,9 +1,13 @@
-"""The embedded store: a private Redis-compatible server in the service's data directory."""
+"""The embedded store: a private Redis-compatible server in the service's data directory.
+
+Other users are kept out of the directory.
+"""
 
 import logging
 import os
 import resource
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -15,19 +19,16 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store.binary import StoreNotStarted, check_program, find_binary
-from app.store.data_files import cut, remove_temporary, require_manifest, torn_end
+from app.store.data_files import cut, make_lasting, remove_temporary, require_manifest, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
-from app.store.lasting import make_lasting
-from app.store.privacy import make_private
-from app.store.server import Server, adopt, reply, spawn, wait_until_ready
-from app.store.upkeep import Upkeep
+from app.store.server import Server, Upkeep, adopt, reply, spawn, wait_until_ready
+
+logger = logging.getLogger(__name__)
 
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 4.0
 END_SECONDS = 10.0  # how long a server may take to exit, when asked and again when killed
-
-logger = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
@@ -222,3 +223,38 @@ def _end(server: Server) -> None:
                 return
             time.sleep(0.02)
         logger.error("the store's server, process %d, %s", server.pid, complaint)
+
+
+_OURS = {"lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}
+_NOTHING = {"lost+found"}  # a file system that is new
+
+
+def make_private(data_dir: Path) -> None:
+    """Close a directory that other users may enter.
+
+    One of another user's may be shared with this one by its group, as volumes of containers are: what the store writes
+    there is its own user's alone.
+
+    Raises:
+        StoreNotStarted: it cannot be closed, or it has other things in it, whose users would be locked out.
+    """
+    found = data_dir.stat()
+    open_to = stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    if not open_to:
+        return
+    mode = f"{stat.S_IMODE(found.st_mode):o}"
+    if found.st_uid != os.geteuid():
+        if open_to & stat.S_IWOTH:
+            raise StoreNotStarted(
+                f"Every user may write in the data directory {data_dir} (mode {mode}), which is not this user's: "
+                "close it, or name a directory inside of it, which is then made."
+            )
+        return
+    there = {path.name for path in data_dir.iterdir()}
+    if there - _NOTHING and not there & _OURS:
+        raise StoreNotStarted(
+            f"The data directory {data_dir} is open to other users (mode {mode}) and holds other things: close it with "
+            f"`chmod 700 {data_dir}`, or name a directory of its own."
+        )
+    data_dir.chmod(stat.S_IRWXU)
+    logger.warning("the data directory %s was open to other users (mode %s); it is closed now", data_dir, mode)

@@ -1,36 +1,156 @@
-"""Named things in the store, each a manifest and arrays in pieces: what maps and datasets have in common.
+"""Named things in the store, each a manifest and arrays in pieces: what maps, datasets and indexes have in common.
 
-Their keys are told in app/store/named_reader.py; the sorted set `bochner:maps` lists the names. Pieces are written
-first, under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one
-script then makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
+A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`,
+all in the place of its name, see `places`; the sorted set `bochner:maps` lists the names. Pieces are written first,
+under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one script then
+makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
+
+Each script changes all keys of a thing at once, or none, and their entries in the account. A client library repeats a
+call whose reply was lost, and the first one may have been carried out. The scripts therefore compare what is there with
+what the caller means: a repeated commit finds its own manifest and returns it, a repeated delete finds the receipt that
+the first one has left.
 """
 
+import hashlib
 import logging
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from itertools import accumulate, chain
-from typing import Any, cast
+from math import prod
+from typing import Any, Generic, TypeVar, cast
 
+import numpy as np
 import redis
+import redis.asyncio
+from numpy.typing import NDArray
 
 from app.core.arrays import octets
-from app.store import identity, pieces, scripts
+from app.store import identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.clients import Known, values
 from app.store.confirmed import acknowledged
-from app.store.connection import check_room
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
-from app.store.manifest import now
-from app.store.named_reader import Arrays, M, NamedReader
-from app.store.places import by_root, inside
+from app.store.connection import Known, check_room, values
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.manifest import Manifest, now
+from app.store.places import by_root, inside, places_of
+from app.store.reservations import LUA
 
 logger = logging.getLogger(__name__)
 
+M = TypeVar("M", bound=Manifest)
+Arrays = dict[str, NDArray[Any]]
+
+
+class NamedReader(Generic[M]):
+    """Find and read things of one kind.
+
+    Every method raises StoreUnavailable where the store does not answer.
+    """
+
+    def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
+        self._client = client
+        self._manifest = manifest
+        self._places = places_of(client)
+
+    def find(self, name: str) -> M | None:
+        """The manifest of a thing, None if there is none."""
+        return self._parsed(self._stored(name))
+
+    async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
+        """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
+        with store_errors():
+            stored = cast(bytes | None, await client.get(self._key(name)))
+            if stored is None:
+                root = self._places.of(name)
+                mark = await client.get(inside(root, identity.KEY))
+                identity.compare(self._client, root, cast(bytes | None, mark))
+        return self._parsed(stored)
+
+    def read(self, manifest: M, array_name: str) -> NDArray[Any]:
+        """One array, its digest verified.
+
+        Raises:
+            Gone: the thing is not there any more.
+            StoreDamaged: the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        read = self._read(manifest, array_name, entry.sha256)
+        return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
+
+    def read_all(self, manifest: M) -> Arrays:
+        """All arrays of a thing, by name; raises what `read` raises."""
+        return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
+
+    def read_in_blocks(self, manifest: M, array_name: str, blocks: Sequence[slice]) -> Iterator[NDArray[Any]]:
+        """One array, some rows at a time in order, so that it never stands in memory as a whole.
+
+        Raises:
+            StoreDamaged: a piece is missing, or, before the last block is given, the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
+        dtype, read, digest = np.dtype(entry.dtype).newbyteorder("<"), bytearray(), hashlib.sha256()
+        for block in blocks:
+            shape = (block.stop - block.start, *entry.shape[1:])
+            nbytes = prod(shape) * dtype.itemsize
+            while len(read) < nbytes:
+                piece = next(coming)
+                digest.update(piece)
+                read += piece
+            if block.stop == entry.shape[0] and digest.hexdigest() != entry.sha256:
+                raise StoreDamaged(f"{array_name} of {manifest.kind} {manifest.name!r} does not have its digest")
+            yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
+            del read[:nbytes]
+
+    def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
+        """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
+        length = manifest.lengths[name]
+        buffer, end = bytearray(length), 0
+        called = f"{name} of {manifest.kind} {manifest.name!r}"
+        try:
+            for piece in pieces.parts(self._client, self._prefix(manifest, name), pieces.count(length)):
+                buffer[end : end + len(piece)] = piece
+                end += len(piece)
+        except StoreDamaged as error:
+            there = self.find(manifest.name)
+            if there is not None and there.token == manifest.token:
+                raise StoreDamaged(f"a piece of {called} is missing") from error
+            raise Gone from error
+        if hashlib.sha256(buffer).hexdigest() != sha256:
+            raise StoreDamaged(f"{called} does not have the digest it was stored with")
+        return buffer
+
+    def _parsed(self, stored: bytes | None) -> M | None:
+        return None if stored is None else self._manifest.parse(stored)
+
+    def _stored(self, name: str) -> bytes | None:
+        with store_errors():
+            stored = cast(bytes | None, self._client.get(self._key(name)))
+        if stored is None:
+            identity.check(self._client, self._places.of(name))
+        return stored
+
+    def _key(self, name: str) -> str:
+        return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
+
+    def _entry(self, manifest: M) -> str:
+        return f"{self._places.of(manifest.name)}{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
+
+    def _prefix(self, manifest: M, name: str) -> str:
+        return f"{self._entry(manifest)}:{name}"
+
+    def _piece_keys(self, manifest: M) -> list[str]:
+        return [
+            key
+            for name, length in manifest.lengths.items()
+            for key in pieces.keys(self._prefix(manifest, name), length)
+        ]
+
+
 _PAGE_BYTES = 1 << 22
-# What `scripts.RENEW` gives where indexes are over a map.
+# What `RENEW` gives where indexes are over a map.
 _FOR_EVER = 2
 # Names looked at with each new thing that will expire.
 _LOOKED_AT = 8
@@ -49,7 +169,7 @@ class NamedStore(NamedReader[M]):
         self._account = Account(client, quota)
         self.check_room = self._account.check
         self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
-        every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET
+        every = COMMIT, RENEW, DELETE, FORGET
         self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
 
     @acknowledged()
@@ -149,7 +269,7 @@ class NamedStore(NamedReader[M]):
 
     @acknowledged()
     def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
-        """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
+        """Commit a manifest in the place of what has a token, "" for a free name; what `COMMIT` gives."""
         keys = [self._key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
         args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
         with store_errors():
@@ -235,3 +355,83 @@ def end(ttl: int | None) -> datetime | None:
 def fitting(lengths: Iterable[int]) -> int:
     """How many of the first things make a page, by their lengths in bytes; one at the least."""
     return max(1, bisect_right(list(accumulate(lengths)), _PAGE_BYTES))
+
+
+# Puts a manifest at the first key, and lets it live for so many seconds ('' for ever), with all pieces from a key on.
+_STAND = """
+-- Whether indexes are over the thing.
+local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
+local function are_there(first)
+  for i = first, #KEYS do
+    if redis.call('EXISTS', KEYS[i]) == 0 then return false end
+  end
+  return true
+end
+local function stand(text, seconds, first)
+  if seconds == '' then
+    redis.call('SET', KEYS[1], text)
+    for i = first, #KEYS do redis.call('PERSIST', KEYS[i]) end
+  else
+    redis.call('SET', KEYS[1], text, 'EX', seconds)
+    for i = first, #KEYS do redis.call('EXPIRE', KEYS[i], seconds) end
+  end
+end
+"""
+
+# KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
+# is free), the seconds that all of it lives ('' for ever), its own token. Gives the manifest that stands then, '' for
+# none, nil if pieces are missing. Pieces that are not wanted go at once, unless it is a reservation that stands and has
+# been given another time to live: then they are to be committed once more, for that time.
+COMMIT = f"""{LUA}{_STAND}
+local stored, found = manifest(KEYS[1])
+local there = found.token
+local free = ARGV[3] == '' and (not stored or failed(found))
+if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
+  if there == ARGV[5] then return stored end
+  for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+  unbook(entry_at(KEYS[1], ARGV[5]))
+  return stored or ''
+end
+if not free and found.job and tostring(ttl(found)) ~= ARGV[4] then return stored end
+if not are_there(3) then return false end
+if found.job then drop_spec(KEYS[1], found) end
+stand(ARGV[1], ARGV[4], 3)
+lives(entry_at(KEYS[1], ARGV[5]), ARGV[4])
+redis.call('ZADD', KEYS[2], 0, ARGV[2])
+return ARGV[1]
+"""
+
+# KEYS: manifest, pieces. ARGV: the manifest that stands, the one that takes its place and is of the same thing, the
+# seconds that all of it lives from now on ('' for ever), its token. Gives 0 if another stands there, nil if pieces are
+# missing, 2 if it must live for ever, as indexes are over it, else 1.
+RENEW = f"""{LUA}{_STAND}
+local stored = redis.call('GET', KEYS[1])
+if stored ~= ARGV[1] then return stored == ARGV[2] and 1 or 0 end
+if not are_there(2) then return false end
+if ARGV[3] ~= '' and is_pinned() then return 2 end
+stand(ARGV[2], ARGV[3], 2)
+lives(entry_at(KEYS[1], ARGV[4]), ARGV[3])
+return 1
+"""
+
+# KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,
+# has deleted what was meant. What indexes are over is not deleted.
+DELETE = f"""{LUA}{_STAND}
+if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
+local stored, found = manifest(KEYS[1])
+if stored ~= ARGV[1] or is_pinned() then return 0 end
+redis.call('DEL', KEYS[1])
+drop_spec(KEYS[1], found)
+redis.call('ZREM', KEYS[2], ARGV[2])
+for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+for i = 4, #ARGV do unbook(ARGV[i]) end
+leave(ARGV[3])
+return 1
+"""
+
+# KEYS: index, manifests. ARGV: the names of the manifests. A name made anew meanwhile stays.
+FORGET = """
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
+end
+"""

@@ -16,9 +16,8 @@ import redis
 from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
-from app.store.named_reader import NamedReader
+from app.store.maps import MapManifest, MapStore
+from app.store.named import NamedReader
 from app.store.reservations import LUA, State
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ the one that stores what the job has made. A name whose job has failed is free f
 from enum import StrEnum
 from typing import NamedTuple
 
-from app.store import account_scripts
+from app.store import account
 from app.store.pieces import PIECE_BYTES
 
 SPEC = "spec.json"
@@ -50,7 +50,7 @@ class NameTaken(Exception):
 # For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; the
 # seconds that it lives once it is made; its spec, which lies beside it in pieces, and what frees that, and its entry;
 # and the receipt that whoever deletes it leaves, to get the same answer should the call be repeated.
-LUA = f"""{account_scripts.LUA}
+LUA = f"""{account.LUA}
 local function manifest(key)
   local stored = redis.call('GET', key)
   local read, found = pcall(cjson.decode, stored or '')

@@ -9,8 +9,7 @@ from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
 from app.store.binary import LEAST, is_too_old
-from app.store.clients import Client, ClusterClient, Known
-from app.store.connection import check_room
+from app.store.connection import Client, ClusterClient, Known, check_room
 from app.store.disk import cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.places import places_of

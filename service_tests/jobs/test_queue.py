@@ -6,10 +6,10 @@ import pytest
 
 from app.jobs import scripts
 from app.jobs.errors import JobHasEnded, NotMine
-from app.jobs.prelude import QUEUE
-from app.jobs.queue import Message, Queue
+from app.jobs.jobs import tally
 from app.jobs.record import JobState
-from app.jobs.tally import tally
+from app.jobs.scripts import QUEUE
+from app.jobs.worker import Message, Queue
 from app.store.reservations import Reservation
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read

@@ -8,8 +8,8 @@ import psutil
 import pytest
 
 from app.jobs.errors import JobHasNoResult
-from app.jobs.prelude import QUEUE, key
 from app.jobs.record import JobState
+from app.jobs.scripts import QUEUE, key
 from service_tests.jobs.site import Site
 from service_tests.servers import until
 

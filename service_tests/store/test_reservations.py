@@ -11,8 +11,7 @@ from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError
 from app.store.errors import Gone
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore
 from app.store.pieces import PIECE_BYTES
 from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
