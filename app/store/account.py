@@ -14,7 +14,7 @@ and then all sums are read: where they pass a limit, it is taken out again. Two 
 refused where there was room for one; what was let in never passes the limit.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
@@ -63,12 +63,13 @@ class Account:
     """
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
-        self._client, self._totals = client, Totals(client, *quota)
-        self._roots = places_of(client).roots
-        # Where there are several places, none knows what the others hold.
-        self._most = ["" if most is None or len(self._roots) > 1 else most for most in quota]
-        every = CHARGE, CHECK, DISCARD, USAGE
-        self._charge, self._check, self._discard, self._usage = map(client.register_script, every)
+        self._client, self._quota = client, quota
+        self._sums = [root + SUMS for root in places_of(client).roots]
+        self.is_spread = len(self._sums) > 1
+        """Whether there are several places: none knows what the others hold."""
+        self.most = ["" if most is None or self.is_spread else most for most in quota]
+        """The quota as scripts are given it."""
+        self._charge, self._discard, self._usage = map(client.register_script, (CHARGE, DISCARD, USAGE))
 
     def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
         """Enter what is about to be written; gives the moment when its keys shall expire, in seconds of the store.
@@ -83,22 +84,21 @@ class Account:
         """
         args = [part for entry in entries for part in entry]
         keys = [root_of(entries[0].key) + SUMS]
+        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
         with store_errors():
-            told = cast("list[Any]", self._charge(keys=keys, args=[*self._most, owner, within, UNCOMMITTED_TTL, *args]))
-        _refuse(told, entries)
-        if len(self._roots) > 1 and not told[2]:
-            self._require_room(entries, owner)
+            told = cast("list[Any]", self._charge(keys=keys, args=[*self.most, owner, within, UNCOMMITTED_TTL, *args]))
+        refuse(told, nbytes, names)
+        if self.is_spread and not told[2]:
+            try:
+                self._require_room(owner, nbytes, names, entered=True)
+            except (QuotaExceeded, StoreUnavailable):
+                self.discard([], [entry.key for entry in entries])
+                raise
         return int(told[1])
 
-    def check(self, nbytes: int, owner: str = "") -> None:
-        """Raise QuotaExceeded if there is no room for one more name with so many bytes."""
-        if len(self._roots) > 1:
-            self._totals.require_room(owner, nbytes, 1, entered=False)
-            return
-        keys = [self._roots[0] + SUMS]
-        with store_errors():
-            told = cast("list[Any] | None", self._check(keys=keys, args=[*self._most, owner, nbytes, 1]))
-        _refuse(told or [b""], [Entry("", nbytes, 1)])
+    def check(self, nbytes: int, owner: str = "", names: int = 1) -> None:
+        """Raise QuotaExceeded if there is no room for so many names more with so many bytes."""
+        self._require_room(owner, nbytes, names, entered=False)
 
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
         """Remove keys and entries that still have a time to live, as what they were written for has failed.
@@ -113,7 +113,7 @@ class Account:
     def usage(self, owner: str = "") -> Usage:
         """How much an owner keeps, or all together."""
         with store_errors():
-            told = [cast("list[bytes | None]", self._usage(keys=[root + SUMS], args=[owner])) for root in self._roots]
+            told = [cast("list[bytes | None]", self._usage(keys=[sums], args=[owner])) for sums in self._sums]
         return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
     @acknowledged()
@@ -122,58 +122,11 @@ class Account:
         with store_errors():
             for what, most in zip(("bytes", "names"), quota, strict=True):
                 field = f"max_{what} {owner}"
-                for root in self._roots:
+                for sums in self._sums:
                     if most is None:
-                        self._client.hdel(root + SUMS, field)
+                        self._client.hdel(sums, field)
                     else:
-                        self._client.hset(root + SUMS, field, most)
-
-    def _require_room(self, entries: Sequence[Entry], owner: str) -> None:
-        """Take entries out again if all places together have no room for them."""
-        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
-        try:
-            self._totals.require_room(owner, nbytes, names, entered=True)
-        except (QuotaExceeded, StoreUnavailable):
-            self.discard([], [entry.key for entry in entries])
-            raise
-
-
-def _refuse(told: list[Any], entries: Sequence[Entry]) -> None:
-    """Raise QuotaExceeded for the limit that a script has named, if it has."""
-    if told[0]:
-        limit, allowed, there = told[0].decode(), int(told[1]), int(told[2])
-        wanted = sum(entry.names if limit.endswith("names") else entry.nbytes for entry in entries)
-        raise QuotaExceeded(limit, allowed, there, wanted)
-
-
-class _Sums(NamedTuple):
-    nbytes: int
-    names: int
-    own_nbytes: int
-    """Of one owner, like those that follow."""
-    own_names: int
-    most_own_nbytes: int | None
-    most_own_names: int | None
-
-
-class Totals:
-    """Sums over the places of a store. Methods raise StoreUnavailable where one does not answer."""
-
-    def __init__(self, client: redis.Redis, most_bytes: int | None, most_names: int | None) -> None:
-        self._client, self._most_bytes, self._most_names = client, most_bytes, most_names
-        self._sums = [root + SUMS for root in places_of(client).roots]
-        self._sweep = client.register_script(USAGE)
-
-    def require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
-        """Raise QuotaExceeded if there is no room for so much, which is entered already or is not."""
-        if self._passed(owner, nbytes, names, entered) is None:
-            return
-        for sums in self._sums:  # what has expired there may be counted still
-            with store_errors():
-                self._sweep(keys=[sums], args=[owner])
-        refusal = self._passed(owner, nbytes, names, entered)
-        if refusal is not None:
-            raise refusal
+                        self._client.hset(sums, field, most)
 
     def owner_of(self, entry: str) -> str:
         """Whose an entry is; "" for nobody's, and for one that is not there."""
@@ -181,31 +134,38 @@ class Totals:
             found = cast("bytes | None", self._client.hget(root_of(entry) + ENTRIES, entry))
         return "" if found is None else found.decode().split(" ", 2)[2]
 
+    def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
+        """Raise QuotaExceeded if all places have no room for so much, which is entered already or is not."""
+        if self._passed(owner, nbytes, names, entered) is None:
+            return
+        self.usage(owner)  # forgets what has expired, and may be counted still
+        refusal = self._passed(owner, nbytes, names, entered)
+        if refusal is not None:
+            raise refusal
+
     def _passed(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
-        for limit, most, there, wanted in self._limits(self._read(owner), owner, nbytes, names):
-            before = there - wanted if entered else there
+        """The refusal of so much more, None if there is room. Nobody has no limits of its own."""
+        fields = ["bytes", "names", *(f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names"))]
+        with store_errors(), self._client.pipeline(transaction=False) as asked:
+            for sums in self._sums:
+                asked.hmget(sums, fields)
+            told = cast("list[list[Any]]", asked.execute())
+        *added, most_bytes, most_names = zip(*told, strict=True)
+        # The limits of an owner stand in every place; one that is not there yet has none.
+        limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]
+        called = ("max_store_bytes", "max_store_names", "key_bytes", "key_names")
+        for limit, most, each, wanted in zip(called, (*self._quota, *limits), added, 2 * (nbytes, names), strict=True):
+            before = sum(int(one or 0) for one in each) - (wanted if entered else 0)
             if most is not None and wanted > 0 and before + wanted > most:
                 return QuotaExceeded(limit, most, before, wanted)
         return None
 
-    def _limits(self, sums: _Sums, owner: str, nbytes: int, names: int) -> Iterator[tuple[str, int | None, int, int]]:
-        yield "max_store_bytes", self._most_bytes, sums.nbytes, nbytes
-        yield "max_store_names", self._most_names, sums.names, names
-        if owner:
-            yield "key_bytes", sums.most_own_nbytes, sums.own_nbytes, nbytes
-            yield "key_names", sums.most_own_names, sums.own_names, names
 
-    def _read(self, owner: str) -> _Sums:
-        own = [f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names")]
-        with store_errors(), self._client.pipeline(transaction=False) as asked:
-            for sums in self._sums:
-                asked.hmget(sums, ["bytes", "names", *own])
-            told = cast("list[list[Any]]", asked.execute())
-        *added, most_bytes, most_names = zip(*told, strict=True)
-        totals = [sum(int(one or 0) for one in each) for each in added]
-        # The limits of an owner stand in every place; one that is not there yet has none.
-        limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]
-        return _Sums(totals[0], totals[1], totals[2], totals[3], *limits)
+def refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
+    """Raise QuotaExceeded for the limit that a script has named, if it has, which so much more would pass."""
+    if limit and limit[0]:
+        name, allowed, there = limit[0].decode(), int(limit[1]), int(limit[2])
+        raise QuotaExceeded(name, allowed, there, names if name.endswith("names") else nbytes)
 
 
 SUMS, ENTRIES = "account", "account:entries"
@@ -308,12 +268,6 @@ for i = 6, #ARGV, 3 do
   redis.call('ZADD', ENDS, deadline + 1, ARGV[i])
 end
 return {{'', deadline, roomy and 1 or 0}}
-"""
-
-# KEYS: sums. ARGV: most bytes, most names, owner, bytes, names. Gives the limit that so much more would pass.
-CHECK = f"""{LUA}
-sweep()
-return passed(ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[1], ARGV[2])
 """
 
 # KEYS: sums, pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a

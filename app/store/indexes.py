@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.store import identity
-from app.store.account import UNLIMITED, Quota, Totals
+from app.store.account import UNLIMITED, Quota, refuse
 from app.store.confirmed import acknowledged
 from app.store.connection import check_room
-from app.store.errors import Gone, NewerVersion, QuotaExceeded, StoreDamaged, store_errors
+from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, Manifest, use_is_due
 from app.store.named import NamedStore, end
 from app.store.places import inside
@@ -146,10 +146,6 @@ class IndexStore(NamedStore[IndexManifest]):
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
-        self._totals = Totals(client, *quota)
-        # Where there are several places, none knows what the others hold.
-        self._is_spread = len(self._places.roots) > 1
-        self._most = ["" if most is None or self._is_spread else most for most in quota]
         made = [client.register_script(script) for script in ALL]
         self._create, self._live, self._drop, self._upsert, self._remove, self._vectors = made
 
@@ -161,15 +157,15 @@ class IndexStore(NamedStore[IndexManifest]):
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
-        if self._is_spread:
-            self._totals.require_room(owner, 0, 1, entered=False)
+        if self._account.is_spread:
+            self._account.check(0, owner)
         ttl = "" if manifest.ttl is None else manifest.ttl
-        args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._most]
+        args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
         with store_errors():
             limit, stored = cast(
                 "list[Any]", self._create(keys=[self._key(manifest.name), self._index(manifest.name)], args=args)
             )
-        _refuse(limit, names=1)
+        refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
@@ -224,10 +220,9 @@ class IndexStore(NamedStore[IndexManifest]):
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
         check_room(self._client, nbytes)
-        if self._is_spread:
-            owner = self._totals.owner_of(self._entry(manifest))
-            self._totals.require_room(owner, nbytes, 0, entered=False)
-        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._most[0], most or ""]
+        if self._account.is_spread:
+            self._account.check(nbytes, self._account.owner_of(self._entry(manifest)), names=0)
+        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._account.most[0], most or ""]
         for entry in entries:
             args += entry
         with store_errors():
@@ -236,7 +231,7 @@ class IndexStore(NamedStore[IndexManifest]):
             raise Gone
         if told[0] == b"vectors":
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
-        _refuse(told if told[0] else None, nbytes=nbytes)
+        refuse(told, nbytes)
 
     @acknowledged()
     def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
@@ -316,19 +311,11 @@ def _stride(manifest: IndexManifest) -> int:
     return MARK_BYTES + manifest.code_bytes
 
 
-def _refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
-    """Raise QuotaExceeded for the limit that a script has named, if it has."""
-    if limit:
-        name, allowed, there = limit[0].decode(), int(limit[1]), int(limit[2])
-        raise QuotaExceeded(name, allowed, there, names if name.endswith("names") else nbytes)
-
-
 BLOCK = 128
 BUCKETS = 4096
 MARK_BYTES = 8
 """Of the mark of a tag."""
 _RECEIPTS = 128
-_BYTES_OF_RECEIPT = 8
 # Keys that are named in one call.
 _AT_ONCE = 500
 
@@ -525,7 +512,7 @@ else
   redis.call('SETRANGE', touch(at('codes.' .. from)), of * stride, string.rep('\\0', stride))
   keep_ids(from, of_last)
 end
-receipts = string.sub(receipts .. ARGV[5], -{_RECEIPTS * _BYTES_OF_RECEIPT})
+receipts = string.sub(receipts .. ARGV[5], -{_RECEIPTS * _RECEIPT_BYTES})
 redis.call('SET', at('receipts'), receipts, 'EX', {RECEIPT_SECONDS})
 changed({{[block] = true, [from] = true}}, last, state('bytes') - gone)
 return 1
