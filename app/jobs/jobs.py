@@ -7,9 +7,9 @@ nobody who dies takes them along.
 import logging
 import secrets
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -26,58 +26,10 @@ from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
-from app.store.places import ONE, Places, digit, inside, places_of
+from app.store.places import digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
-
-
-class Draft(NamedTuple):
-    """A job that is about to be submitted."""
-
-    job_id: str
-    fields: dict[str, str]
-    """Those of its record."""
-    record: str
-    """Key of its record."""
-    parts: dict[str, bytes]
-    """What is stored beside the record, by what its keys begin with."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """Its entries in the account of the store: the record, and each part with its size."""
-        return [Entry(self.record, 0, 1), *(Entry(prefix, len(data)) for prefix, data in self.parts.items())]
-
-    @property
-    def pieces(self) -> list[str]:
-        """The keys of all parts."""
-        return [one for prefix, data in self.parts.items() for one in pieces.keys(prefix, len(data))]
-
-
-def drafted(
-    job_id: str,
-    payload: Mapping[str, Any],
-    attachments: Mapping[str, bytes],
-    checkpoint: Checkpoint | None,
-    said: Mapping[str, str],
-    places: Places = ONE,
-) -> Draft:
-    """A job of this payload, with further fields, in a store of such places.
-
-    A state that is too large to be kept is left out.
-    """
-    parts = {key(job_id, f"attachment:{i}", places): data for i, data in enumerate(attachments.values())}
-    described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
-    packed = orjson.dumps({"payload": payload, "attachments": described})
-    parts[key(job_id, "payload", places)] = packed
-    fields = {"payload_pieces": str(pieces.count(len(packed))), **said}
-    if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
-        prefix, state = key(job_id, f"checkpoint:{secrets.token_hex(4)}", places), checkpoints.stored(checkpoint.state)
-        parts[prefix] = state
-        fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
-        if checkpoint.of:
-            fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
-    return Draft(job_id, fields, key(job_id, "record", places), parts)
 
 
 class Seconds(NamedTuple):
@@ -133,23 +85,14 @@ def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
     return there, running
 
 
-def _seconds(counts: Mapping[str, int], of: str) -> dict[str, Seconds]:
+def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
     """From fields such as `ran le 0.1 build` and `ran milliseconds build`."""
-    totals, buckets = {}, defaultdict[str, dict[str, int]](dict)
-    for field, count in counts.items():
-        what, *rest = field.split(" ")
-        if what == of and rest[0] == "le":
-            buckets[rest[2]][rest[1]] = count
-        elif what == of:
-            totals[rest[1]] = count / 1000
-    return {kind: Seconds(_cumulated(buckets[kind]), total) for kind, total in totals.items()}
-
-
-def _cumulated(buckets: dict[str, int]) -> list[tuple[str, int]]:
-    found, so_far = [], 0
-    for bound in (*map(str, SECONDS), "Inf"):
-        so_far += buckets.get(bound, 0)
-        found.append((bound if bound != "Inf" else "+Inf", so_far))
+    found, bounds = {}, [*map(str, SECONDS), "Inf"]
+    for field in counts:
+        what, measure, *kind = field.split(" ")
+        if (what, measure) == (of, "milliseconds"):
+            cumulated = accumulate(counts[f"{of} le {bound} {kind[0]}"] for bound in bounds)
+            found[kind[0]] = Seconds(list(zip([*bounds[:-1], "+Inf"], cumulated, strict=True)), counts[field] / 1000)
     return found
 
 
@@ -231,16 +174,19 @@ class Jobs:
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
         said |= ({"owner": owner} if owner else {}) | _request_in_work()
-        draft = drafted(job_id, payload, attachments or {}, checkpoint, said, self._places)
-        written, entries = draft.pieces, [entry.key for entry in draft.entries]
+        parts, fields = self._drafted(job_id, payload, attachments or {}, checkpoint)
+        sizes = (Entry(prefix, len(data)) for prefix, data in parts.items())
+        charged = [Entry(self._key(job_id, "record"), 0, 1), *sizes]
+        written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
+        entries = [entry.key for entry in charged]
         if reservation is not None:
             written += reservation.pieces
             entries.append(reservation.entry)
         try:
-            deadline = self._account.charge(draft.entries, owner)
-            for prefix, data in draft.parts.items():
+            deadline = self._account.charge(charged, owner)
+            for prefix, data in parts.items():
                 pieces.write(self._client, prefix, data, deadline)
-            self._submit(job_id, draft.fields, reservation, written)
+            self._submit(job_id, fields | said, reservation, written)
         except (StoreUnavailable, TooManyJobs, NameTaken, QuotaExceeded):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             self._account.discard(written, entries)
@@ -355,10 +301,8 @@ class Jobs:
             identity.check(self._client, self._places.of_job(job_id))
             raise JobNotFound(job_id)
         try:
-            made, read = (
-                int(stored.get(b"format", 1)),
-                {name.decode(): value.decode() for name, value in stored.items()},
-            )
+            made = int(stored.get(b"format", 1))
+            read = {name.decode(): value.decode() for name, value in stored.items()}
         except ValueError as error:
             raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
         if made > FORMAT:
@@ -367,6 +311,27 @@ class Jobs:
 
     def _key(self, job_id: str, part: str) -> str:
         return key(job_id, part, self._places)
+
+    def _drafted(
+        self, job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
+    ) -> tuple[dict[str, bytes], dict[str, str]]:
+        """What is stored beside the record of a job, by what its keys begin with; and the fields that tell of it.
+
+        A state that is too large to be kept is left out.
+        """
+        parts = {self._key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
+        described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
+        packed = orjson.dumps({"payload": payload, "attachments": described})
+        parts[self._key(job_id, "payload")] = packed
+        fields = {"payload_pieces": str(pieces.count(len(packed)))}
+        if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
+            prefix = self._key(job_id, f"checkpoint:{secrets.token_hex(4)}")
+            state = checkpoints.stored(checkpoint.state)
+            parts[prefix] = state
+            fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
+            if checkpoint.of:
+                fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
+        return parts, fields
 
     @acknowledged()
     def _submit(

@@ -9,11 +9,10 @@ import mmap
 import os
 import re
 import socket
-import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import redis
 from pydantic import ValidationError
@@ -24,7 +23,7 @@ from app.store.data_files import created, sync
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
 from app.store.places import ONE, ROOT, N, inside, places_of, root_of
-from app.store.servers import addresses
+from app.store.servers import primaries
 from app.store.snapshot import STREAMS, Key, SnapshotBroken
 
 # A server that prepares a snapshot sends an empty line every ten seconds.
@@ -52,8 +51,8 @@ def back_up(client: Client, path: Path) -> int:
         raise BackupFailed(f"{path} is there already.")
     try:
         with created(part) as file:
-            for options in addresses(client):
-                with _line(options) as line:
+            for server in primaries(client):
+                with _line(server) as line:
                     for chunk in _sent(line):
                         file.write(chunk)
             file.flush()
@@ -61,7 +60,7 @@ def back_up(client: Client, path: Path) -> int:
         keys = check(part)
         part.rename(path)
         sync(path.parent)
-    except (OSError, ssl.SSLError, StoreUnavailable) as error:
+    except (OSError, StoreUnavailable) as error:
         raise BackupFailed(f"There is no backup: {error}.") from error
     finally:
         part.unlink(missing_ok=True)
@@ -87,53 +86,24 @@ def check(path: Path) -> int:
 
 
 @contextmanager
-def _line(options: dict[str, Any]) -> Iterator[socket.socket]:
-    """A connection to the server of a client, whose options are given: the client gives no bytes as they come."""
-    with ExitStack() as closing:
-        if "path" in options:
-            line = closing.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            line.settimeout(_PATIENCE_SECONDS)
-            line.connect(options["path"])
-        else:
-            address = (options.get("host", "localhost"), options.get("port", 6379))
-            line = closing.enter_context(socket.create_connection(address, _PATIENCE_SECONDS))
-            if any(name.startswith("ssl_") for name in options):
-                line = closing.enter_context(_secure(line, address[0], options))
-        if options.get("password"):
-            user = [options["username"]] if options.get("username") else []
-            _ask(line, "AUTH", *user, options["password"])
+def _line(server: redis.Redis) -> Iterator[socket.socket]:
+    """A connection to a server that was asked for a snapshot: the client library gives no bytes as they come."""
+    connection: Any = server.connection_pool.make_connection()
+    try:
+        with store_errors():
+            connection.connect()
+            connection.send_command("REPLCONF", "capa", "eof")
+            connection.read_response()
+            connection.send_command("SYNC")
+        line: socket.socket = connection._get_socket()
+        line.settimeout(_PATIENCE_SECONDS)
         yield line
-
-
-def _secure(line: socket.socket, host: str, options: dict[str, Any]) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=options.get("ssl_ca_certs"), capath=options.get("ssl_ca_path"))
-    if options.get("ssl_certfile"):
-        context.load_cert_chain(options["ssl_certfile"], options.get("ssl_keyfile"), options.get("ssl_password"))
-    context.check_hostname = bool(options.get("ssl_check_hostname", True))
-    if options.get("ssl_cert_reqs") in ("none", ssl.CERT_NONE):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(line, server_hostname=host)
-
-
-def _ask(line: socket.socket, *words: str) -> None:
-    _send(line, *words)
-    reply = b""
-    while not reply.endswith(b"\r\n"):
-        reply += _received(line, 1)
-    if reply.startswith(b"-"):
-        raise BackupFailed(f"The store refuses {words[0]}: {reply[1:].decode(errors='replace').strip()}.")
-
-
-def _send(line: socket.socket, *words: str) -> None:
-    encoded = [word.encode() for word in words]
-    line.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in encoded))
+    finally:
+        connection.disconnect()
 
 
 def _sent(line: socket.socket) -> Iterator[bytes]:
     """The bytes of a snapshot, as a server sends them to a new replica."""
-    _ask(line, "REPLCONF", "capa", "eof")
-    _send(line, "SYNC")
     head = b""
     while (found := _FIRST_LINE.match(head)) is None:
         if len(head.lstrip(b"\n")) > _LONGEST_LINE:

@@ -163,7 +163,7 @@ class IndexStore(NamedStore[IndexManifest]):
         args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
         with store_errors():
             limit, stored = cast(
-                "list[Any]", self._create(keys=[self._key(manifest.name), self._index(manifest.name)], args=args)
+                "list[Any]", self._create(keys=[self.key(manifest.name), self._index(manifest.name)], args=args)
             )
         refuse(limit, names=1)
         if manifest.ttl is not None:
@@ -192,7 +192,7 @@ class IndexStore(NamedStore[IndexManifest]):
         renewed = found.model_copy(update={"ttl": ttl, "expires_at": end(ttl)})
         args: list[bytes | str | int] = [there.token, stored, renewed.stored, "" if ttl is None else ttl]
         with store_errors():
-            return renewed if self._live(keys=[self._key(there.name)], args=args) else None
+            return renewed if self._live(keys=[self.key(there.name)], args=args) else None
 
     @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
@@ -205,7 +205,7 @@ class IndexStore(NamedStore[IndexManifest]):
                 return super().delete(name, free)
             free(stored, receipt)
             with store_errors():
-                if self._drop(keys=[self._key(name), self._index(name)], args=[token, stored, name, receipt]):
+                if self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]):
                     return True
         return False
 
@@ -226,7 +226,7 @@ class IndexStore(NamedStore[IndexManifest]):
         for entry in entries:
             args += entry
         with store_errors():
-            told = cast("list[Any] | None", self._upsert(keys=[self._key(manifest.name)], args=args))
+            told = cast("list[Any] | None", self._upsert(keys=[self.key(manifest.name)], args=args))
         if told is None:
             raise Gone
         if told[0] == b"vectors":
@@ -240,7 +240,7 @@ class IndexStore(NamedStore[IndexManifest]):
         receipt = secrets.token_bytes(_RECEIPT_BYTES)
         args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt]
         with store_errors():
-            removed = cast("int | None", self._remove(keys=[self._key(manifest.name)], args=args))
+            removed = cast("int | None", self._remove(keys=[self.key(manifest.name)], args=args))
         if removed is None:
             raise Gone
         return bool(removed)
@@ -249,7 +249,7 @@ class IndexStore(NamedStore[IndexManifest]):
         """The manifest of an index and what it holds; None if there is none. One call where the manifest is `known`."""
         while True:
             with store_errors(), self._client.pipeline(transaction=False) as asked:
-                asked.get(self._key(name))
+                asked.get(self.key(name))
                 if known is not None:
                     asked.hmget(self._at(known, "state"), _STATE)
                 stored, *state = asked.execute()
@@ -291,7 +291,7 @@ class IndexStore(NamedStore[IndexManifest]):
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
         """The vectors of these ids as they are kept; None for those that are there no more."""
         with store_errors():
-            found = self._vectors(keys=[self._key(manifest.name)], args=[manifest.token, *ids])
+            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, *ids])
         if found is None:
             raise Gone
         return cast("list[bytes | None]", found)

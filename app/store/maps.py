@@ -241,7 +241,7 @@ class MapStore(NamedStore[MapManifest]):
             ttl=ttl,
         )
         self._write(manifest, {SPEC: spec.encode()}, owner, promised=promised)
-        at = self._key(name), self._index(name), name
+        at = self.key(name), self._index(name), name
         return manifest, Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))
 
 

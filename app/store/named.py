@@ -43,16 +43,28 @@ M = TypeVar("M", bound=Manifest)
 Arrays = dict[str, NDArray[Any]]
 
 
-class NamedReader(Generic[M]):
-    """Find and read things of one kind.
+_PAGE_BYTES = 1 << 22
+# What `RENEW` gives where indexes are over a map.
+_FOR_EVER = 2
+# Names looked at with each new thing that will expire.
+_LOOKED_AT = 8
+
+Buffer = bytes | memoryview
+
+
+class NamedStore(Generic[M]):
+    """Find, read, list and delete things of one kind; their stores add how they are created.
 
     Every method raises StoreUnavailable where the store does not answer.
     """
 
-    def __init__(self, client: redis.Redis, manifest: type[M]) -> None:
-        self._client = client
-        self._manifest = manifest
-        self._places = places_of(client)
+    def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
+        self._client, self._manifest, self._places = client, manifest, places_of(client)
+        self._account = Account(client, quota)
+        self.check_room = self._account.check
+        self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
+        every = COMMIT, RENEW, DELETE, FORGET
+        self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
@@ -61,7 +73,7 @@ class NamedReader(Generic[M]):
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
         with store_errors():
-            stored = cast(bytes | None, await client.get(self._key(name)))
+            stored = cast(bytes | None, await client.get(self.key(name)))
             if stored is None:
                 root = self._places.of(name)
                 mark = await client.get(inside(root, identity.KEY))
@@ -104,6 +116,57 @@ class NamedReader(Generic[M]):
             yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
             del read[:nbytes]
 
+    @acknowledged()
+    def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
+        """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
+
+        `free` is called before, with the manifest, and with the receipt that is left by what removes the thing.
+        """
+        receipt = secrets.token_hex(8)
+        while (stored := self._stored(name)) is not None:
+            free(stored, receipt)
+            keys = self._pieces(name, stored)
+            entries = {key.rsplit(":", 2)[0] for key in keys}
+            with store_errors():
+                args: list[bytes | str] = [stored, name, receipt, *entries]
+                if self._delete(keys=[self.key(name), self._index(name), *keys], args=args):
+                    return True
+        return False
+
+    def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
+        """Up to `limit` things in order of their names, and the name to go on after, None at the end.
+
+        Names start with the prefix and come after `after`. Those of things that expired take part in the count, and are
+        then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
+        """
+        lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
+        with store_errors():
+            with self._client.pipeline(transaction=False) as found:
+                for index in self._indexes.values():
+                    found.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
+                listed = sorted(chain.from_iterable(cast(list[list[bytes]], found.execute())))
+            names = [name.decode() for name in listed[: limit + 1]]
+            keys = [self.key(name) for name in names[:limit]]
+            with self._client.pipeline(transaction=False) as lengths:
+                for key in keys:
+                    lengths.strlen(key)
+                n = fitting(cast(list[int], lengths.execute()))
+            page = names[:limit][:n]
+            stored = values(self._client, keys[:n]) if page else []
+        if not page:
+            for root in self._places.roots:
+                identity.check(self._client, root)
+        if None in stored:
+            self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
+        things = []
+        for one in stored:
+            if one is not None:
+                try:
+                    things.append(self._manifest.parse(one))
+                except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
+                    logger.error("left out of the list: %s", error)
+        return things, page[-1] if len(names) > len(page) else None
+
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
         """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
         length = manifest.lengths[name]
@@ -127,12 +190,13 @@ class NamedReader(Generic[M]):
 
     def _stored(self, name: str) -> bytes | None:
         with store_errors():
-            stored = cast(bytes | None, self._client.get(self._key(name)))
+            stored = cast(bytes | None, self._client.get(self.key(name)))
         if stored is None:
             identity.check(self._client, self._places.of(name))
         return stored
 
-    def _key(self, name: str) -> str:
+    def key(self, name: str) -> str:
+        """The key of the manifest of a thing."""
         return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
 
     def _entry(self, manifest: M) -> str:
@@ -147,81 +211,6 @@ class NamedReader(Generic[M]):
             for name, length in manifest.lengths.items()
             for key in pieces.keys(self._prefix(manifest, name), length)
         ]
-
-
-_PAGE_BYTES = 1 << 22
-# What `RENEW` gives where indexes are over a map.
-_FOR_EVER = 2
-# Names looked at with each new thing that will expire.
-_LOOKED_AT = 8
-
-Buffer = bytes | memoryview
-
-
-class NamedStore(NamedReader[M]):
-    """List and delete things of one kind, beside reading them; their stores add how they are created.
-
-    Every method raises StoreUnavailable where the store does not answer.
-    """
-
-    def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
-        super().__init__(client, manifest)
-        self._account = Account(client, quota)
-        self.check_room = self._account.check
-        self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
-        every = COMMIT, RENEW, DELETE, FORGET
-        self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
-
-    @acknowledged()
-    def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
-        """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
-
-        `free` is called before, with the manifest, and with the receipt that is left by what removes the thing.
-        """
-        receipt = secrets.token_hex(8)
-        while (stored := self._stored(name)) is not None:
-            free(stored, receipt)
-            keys = self._pieces(name, stored)
-            entries = {key.rsplit(":", 2)[0] for key in keys}
-            with store_errors():
-                args: list[bytes | str] = [stored, name, receipt, *entries]
-                if self._delete(keys=[self._key(name), self._index(name), *keys], args=args):
-                    return True
-        return False
-
-    def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
-        """Up to `limit` things in order of their names, and the name to go on after, None at the end.
-
-        Names start with the prefix and come after `after`. Those of things that expired take part in the count, and are
-        then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
-        """
-        lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
-        with store_errors():
-            with self._client.pipeline(transaction=False) as found:
-                for index in self._indexes.values():
-                    found.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
-                listed = sorted(chain.from_iterable(cast(list[list[bytes]], found.execute())))
-            names = [name.decode() for name in listed[: limit + 1]]
-            keys = [self._key(name) for name in names[:limit]]
-            with self._client.pipeline(transaction=False) as lengths:
-                for key in keys:
-                    lengths.strlen(key)
-                n = fitting(cast(list[int], lengths.execute()))
-            page = names[:limit][:n]
-            stored = values(self._client, keys[:n]) if page else []
-        if not page:
-            for root in self._places.roots:
-                identity.check(self._client, root)
-        if None in stored:
-            self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
-        things = []
-        for one in stored:
-            if one is not None:
-                try:
-                    things.append(self._manifest.parse(one))
-                except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
-                    logger.error("left out of the list: %s", error)
-        return things, page[-1] if len(names) > len(page) else None
 
     def _put(
         self,
@@ -270,7 +259,7 @@ class NamedStore(NamedReader[M]):
     @acknowledged()
     def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
         """Commit a manifest in the place of what has a token, "" for a free name; what `COMMIT` gives."""
-        keys = [self._key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
+        keys = [self.key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
         args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
         with store_errors():
             return cast(bytes | None, self._commit(keys=keys, args=args))
@@ -291,7 +280,7 @@ class NamedStore(NamedReader[M]):
         renewed = found.model_copy(update={"schema_version": self._manifest.newest, **changes})
         args = [stored, renewed.stored, "" if ttl is None else ttl, renewed.token]
         with store_errors():
-            told = self._renew(keys=[self._key(there.name), *self._piece_keys(there)], args=args)
+            told = self._renew(keys=[self.key(there.name), *self._piece_keys(there)], args=args)
         if told is None:
             raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
         if told == _FOR_EVER:
@@ -322,7 +311,7 @@ class NamedStore(NamedReader[M]):
 
     def _forget_expired(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
-        named = {self._key(name): name for name in names}
+        named = {self.key(name): name for name in names}
         for root, keys in by_root(named).items():
             with suppress(StoreUnavailable), store_errors():
                 self._forget(keys=[self._indexes[root], *keys], args=[named[key] for key in keys])
@@ -336,7 +325,7 @@ class NamedStore(NamedReader[M]):
         try:
             return self._piece_keys(self._manifest.parse(stored))
         except (StoreDamaged, NewerVersion):
-            key = self._key(name)
+            key = self.key(name)
             with store_errors():
                 found = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
             return [piece.decode() for piece in found if piece != key.encode()]

@@ -17,7 +17,6 @@ from app.store.confirmed import acknowledged
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
-from app.store.named import NamedReader
 from app.store.reservations import LUA, State
 
 logger = logging.getLogger(__name__)
@@ -57,19 +56,19 @@ class Index(NamedTuple):
         return f"{self.name}:{self.token}"
 
 
-class Pins(NamedReader[MapManifest]):
+class Pins:
     """Which maps indexes are over. Every method raises StoreUnavailable where the store does not answer."""
 
     def __init__(self, client: redis.Redis, maps: MapStore, indexes: IndexStore) -> None:
-        super().__init__(client, MapManifest)
-        self._maps, self._indexes = maps, indexes
+        self._client, self._maps, self._indexes = client, maps, indexes
         self._pin, self._users = map(client.register_script, (_PIN, _USERS))
 
     @acknowledged()
     def pin(self, there: MapManifest, index: Index) -> bool:
         """Keep a map for an index that is about to be made; False if the map is gone."""
         with store_errors():
-            if not self._pin(keys=[self._key(there.name), self._pins(there.name)], args=[there.token, index.field]):
+            keys = [self._maps.key(there.name), self._pins(there.name)]
+            if not self._pin(keys=keys, args=[there.token, index.field]):
                 return False
         self._set_life(there.name)
         return True
@@ -127,7 +126,7 @@ class Pins(NamedReader[MapManifest]):
 
     def _set_life(self, name: str) -> None:
         """Have a map live for ever if indexes are over it, and else as long as it says. The script looks whether."""
-        while (there := self.find(name)) is not None and there.ttl is not None and there.state is State.ready:
+        while (there := self._maps.find(name)) is not None and there.ttl is not None and there.state is State.ready:
             if self._maps.renew(there, there.ttl) is not None:
                 return
 
@@ -139,4 +138,4 @@ class Pins(NamedReader[MapManifest]):
         return found is not None and found.token == index.token
 
     def _pins(self, name: str) -> str:
-        return self._key(name).removesuffix("manifest") + "pins"
+        return self._maps.key(name).removesuffix("manifest") + "pins"
