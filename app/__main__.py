@@ -23,8 +23,8 @@ from app.commands import (
     worker,
 )
 from app.store.backup import BackupFailed
-from app.store.binary import StoreNotStarted
 from app.store.errors import StoreUnavailable, in_full
+from app.store.server import StoreNotStarted
 
 COMMANDS = (serve, worker, keys, create, wait, transform, hash, backup, restore, check, repair, accept_store, openapi)
 

@@ -27,10 +27,9 @@ from app.store.account import Account, Quota
 from app.store.connection import Client, Heard, connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
-from app.store.keys import Keys, KeyStore, changed
+from app.store.keys import Keys, KeyStore, RateStore, Taken, changed
 from app.store.maps import MapManifest, MapStore
 from app.store.pins import Pins
-from app.store.rates import RateStore, Taken
 from app.store.servers import StoreInfo, check_writable, keeping
 
 

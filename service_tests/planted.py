@@ -130,7 +130,7 @@ FAULTS = {
         "  if owner == '-' then\n    for what",
         STORE,
     ),
-    "a bucket never empties": Fault("app/store/rates.py", "left = left - taken\n", "", f"{STORE}/test_rates.py {API}"),
+    "a bucket never empties": Fault("app/store/keys.py", "left = left - taken\n", "", f"{STORE}/test_rates.py {API}"),
     "off by one in a page": Fault(
         "app/store/named.py", "start=0, num=limit + 1)", "start=0, num=limit)", f"{STORE} {API}/routes"
     ),

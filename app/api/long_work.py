@@ -15,8 +15,7 @@ from app.api.preferences import Preferences, preferences
 from app.api.problems import Refusal
 from app.api.shutdown import Shutdown
 from app.core.progress import TimedProgress
-from app.jobs.errors import JobNotFound
-from app.jobs.record import JobRecord, JobState, link
+from app.jobs.record import JobNotFound, JobRecord, JobState, link
 
 Outcome = TypeVar("Outcome")
 

@@ -13,8 +13,7 @@ from starlette.routing import Match
 
 from app.api.problem_kinds import KINDS
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
-from app.jobs.record import link
+from app.jobs.record import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs, link
 from app.services.errors import (
     ArrayNotFound,
     DatasetExists,

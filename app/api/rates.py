@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from cachetools import LRUCache
 
-from app.store.keys import Key
-from app.store.rates import Taken
+from app.store.keys import Key, Taken
 
 # Requests are taken from the store for so many seconds ahead.
 _AHEAD_SECONDS = 0.1

@@ -10,11 +10,11 @@ from typing import Any
 
 from app.logs import configuration
 from app.settings import Settings
-from app.store.binary import StoreNotStarted
 from app.store.connection import Client, connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreOutdated, StoreUnavailable
+from app.store.server import StoreNotStarted
 from app.store.servers import check_versions
 
 logger = logging.getLogger(__name__)

@@ -19,12 +19,23 @@ from pydantic import BaseModel
 from app.in_work import IN_WORK
 from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
-from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
+from app.jobs.record import (
+    Body,
+    JobHasEnded,
+    JobHasNoResult,
+    JobNotFound,
+    JobRecord,
+    JobState,
+    ResultElsewhere,
+    TooManyJobs,
+    bodies,
+    progress,
+    record,
+)
 from app.jobs.scripts import GROUP, INDEX, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.places import digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation

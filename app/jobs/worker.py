@@ -28,10 +28,9 @@ import redis
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.in_work import IN_WORK, InWork
 from app.jobs import scripts
-from app.jobs.errors import JobNotFound, NotMine
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobError
+from app.jobs.record import JobError, JobNotFound, NotMine
 from app.jobs.scripts import CONSUMER, ENDED, GROUP, INDEX, LEASE_SECONDS, QUEUE, key
 from app.logs import FIELDS
 from app.own_process import command
@@ -368,10 +367,8 @@ class Worker:
     def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
         """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
         began = time.monotonic()
-        job, kind = (
-            InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id),
-            fields.get("kind", ""),
-        )
+        kind = fields.get("kind", "")
+        job = InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
         try:
             with self._spans.job(kind, job) as tell:
                 IN_WORK.set(job)

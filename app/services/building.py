@@ -11,9 +11,9 @@ from app.core.maps import build as build_arrays
 from app.core.maps import family_of
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
+from app.jobs.record import NotMine
 from app.services.asked import settled
 from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound

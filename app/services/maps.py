@@ -17,8 +17,8 @@ from app.core.maps import FeatureMap, Gives, derived, family_of, opened
 from app.core.maps.taken_map import TakenMap
 from app.core.maps.terms import ArraysOnDemand
 from app.core.spec import MapSpec
-from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobHasEnded, JobNotFound
 from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, MapInUse, MapNotFound, MapNotReady
 from app.services.limits import Limits

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import redis
 
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import places_of, root_of
 

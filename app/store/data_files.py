@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from app.store import snapshot
-from app.store.binary import StoreNotStarted
 from app.store.disk import CUT, FOLDER
+from app.store.server import StoreNotStarted
 from app.store.snapshot import SnapshotBroken
 
 logger = logging.getLogger(__name__)
@@ -220,16 +220,13 @@ def _number(path: Path) -> int:
 def _checked(path: Path) -> Checked:
     nbytes = path.stat().st_size
     with path.open("rb") as file:
-        if path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY")):
-            return _checked_snapshot(path, nbytes)
-    end, fault, again = 0, "", None
-    found: Reading = read(path)
-    last = f", the last {found.last}" if found.commands else ""
-    end, fault, again = found.end, found.fault, found.again
-    return Checked(path, nbytes, f"{found.commands} commands{last}", not nbytes, end, fault, again, True)
-
-
-def _checked_snapshot(path: Path, nbytes: int) -> Checked:
+        is_snapshot = path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY"))
+    if not is_snapshot:
+        found = read(path)
+        last = f", the last {found.last}" if found.commands else ""
+        return Checked(
+            path, nbytes, f"{found.commands} commands{last}", not nbytes, found.end, found.fault, found.again, True
+        )
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             n = snapshot.check(data)

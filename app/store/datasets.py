@@ -8,7 +8,7 @@ import redis
 from pydantic import model_validator
 
 from app.store.account import UNLIMITED, Quota
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import Arrays, NamedStore, contents, end
 

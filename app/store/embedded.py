@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
-from app.store.binary import StoreNotStarted, check_program, find_binary
+from app.store import server
 from app.store.data_files import cut, make_lasting, remove_temporary, require_manifest, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
-from app.store.server import Server, Upkeep, adopt, reply, spawn, wait_until_ready
+from app.store.server import Server, StoreNotStarted, Upkeep
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class EmbeddedStore:
         Raises:
             StoreNotStarted: none answers there.
         """
-        if reply(self._socket) is None:
+        if server.reply(self._socket) is None:
             raise StoreNotStarted(f"No service runs on {self._data_dir}: start one, or set REDIS_URL.")
         return f"unix://{quote(str(self._socket))}"
 
@@ -85,8 +85,8 @@ class EmbeddedStore:
         """
         if self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
-        program = find_binary(self._binary)
-        check_program(program)
+        program = server.find_binary(self._binary)
+        server.check_program(program)
         _require_files_of_any_size()
         self._stopping.clear()
         self._take_directory()
@@ -107,7 +107,7 @@ class EmbeddedStore:
         """
         self._take_directory()
         try:
-            if reply(self._socket) is not None:
+            if server.reply(self._socket) is not None:
                 raise StoreNotStarted(f"A server runs in {self._data_dir}: start a service there, and stop it.")
             yield
         finally:
@@ -160,7 +160,7 @@ class EmbeddedStore:
             raise StoreNotStarted(f"The data directory {self._data_dir} cannot be used: {error.strerror}.") from error
 
     def _bring_up(self, program: Path) -> None:
-        self._server = adopt(self._socket, self._data_dir, self._stopping)
+        self._server = server.adopt(self._socket, self._data_dir, self._stopping)
         if self._server is None:
             require_manifest(self._data_dir)
             remove_temporary(self._data_dir)
@@ -176,8 +176,8 @@ class EmbeddedStore:
         self._upkeep = Upkeep(self._disk, self._socket, self._server.pid, self._server.writes)
 
     def _started(self, program: Path) -> Server:
-        self._server = started = spawn(program, self._data_dir, self._disk.takes_writes())
-        wait_until_ready(started, self._socket, self._stopping)
+        self._server = started = server.spawn(program, self._data_dir, self._disk.takes_writes())
+        server.wait_until_ready(started, self._socket, self._stopping)
         return started
 
     def _supervise(self, program: Path) -> None:
@@ -214,15 +214,15 @@ def _short_link(data_dir: Path) -> Path:
     return link
 
 
-def _end(server: Server) -> None:
-    for end, complaint in ((server.ask_to_end, "does not exit; killing it"), (server.kill, "has survived its kill")):
+def _end(running: Server) -> None:
+    for end, complaint in ((running.ask_to_end, "does not exit; killing it"), (running.kill, "has survived its kill")):
         end()
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline:
-            if server.gone():
+            if running.gone():
                 return
             time.sleep(0.02)
-        logger.error("the store's server, process %d, %s", server.pid, complaint)
+        logger.error("the store's server, process %d, %s", running.pid, complaint)
 
 
 _OURS = {"lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}

@@ -29,8 +29,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.store import identity
 from app.store.account import UNLIMITED, Quota, refuse
-from app.store.confirmed import acknowledged
-from app.store.connection import check_room
+from app.store.connection import acknowledged, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, Manifest, use_is_due
 from app.store.named import NamedStore, end

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.errors import Gone, NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now, use_is_due
 from app.store.named import NamedStore, contents, end, fitting

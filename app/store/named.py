@@ -30,8 +30,7 @@ from numpy.typing import NDArray
 from app.core.arrays import octets
 from app.store import identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.confirmed import acknowledged
-from app.store.connection import Known, check_room, values
+from app.store.connection import Known, acknowledged, check_room, values
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.places import by_root, inside, places_of

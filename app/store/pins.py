@@ -7,13 +7,12 @@ pin counts as long as its index is there, and for a while after it was entered.
 
 import logging
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple, cast
 
 import redis
 
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
@@ -105,7 +104,10 @@ class Pins:
 
     def tidy(self) -> None:
         """Forget the indexes that are not there, of all maps: those that expired, and what a death has left."""
-        for page in self._pages():
+        after, more = None, True
+        while more:
+            page, after = self._maps.page("", after, _AT_ONCE)
+            more = after is not None
             with store_errors(), self._client.pipeline(transaction=False) as asked:
                 for there in page:
                     asked.exists(self._pins(there.name))
@@ -116,13 +118,6 @@ class Pins:
                         self._set_life(there.name)
                 except (StoreDamaged, StoreUnavailable) as error:
                     logger.warning("the life of map %r is not looked after: %s", there.name, error)
-
-    def _pages(self) -> Iterator[list[MapManifest]]:
-        after, more = None, True
-        while more:
-            page, after = self._maps.page("", after, _AT_ONCE)
-            more = after is not None
-            yield page
 
     def _set_life(self, name: str) -> None:
         """Have a map live for ever if indexes are over it, and else as long as it says. The script looks whether."""

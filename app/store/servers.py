@@ -8,11 +8,11 @@ import redis
 from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
-from app.store.binary import LEAST, is_too_old
 from app.store.connection import Client, ClusterClient, Known, check_room
 from app.store.disk import cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.places import places_of
+from app.store.server import LEAST, is_too_old
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
 """What a crash of the server may cost, from nothing to everything.

@@ -75,27 +75,33 @@ class Walk:
 
     def string(self) -> None:
         """Pass over a string, however it is packed."""
-        if self.at < len(self._data) and self._data[self.at] >= _NO_LENGTH:
-            packed = self.byte() & 0x3F
-            if packed == _LZF:
-                length = self.length()
-                self.length()
-                self.skip(length)
-            elif packed in _PACKED_INTEGERS:
-                self.skip(_PACKED_INTEGERS[packed])
-            else:
-                raise SnapshotBroken(self.at - 1, "a string is packed in a way that is not known")
-        else:
-            self.skip(self.length())
+        _, n = self._packed()
+        self.skip(n)
 
     def text(self) -> bytes:
         """The next string, unpacked."""
-        start = self.at
-        first = self._data[start] if start < len(self._data) else 0
-        if first >= _NO_LENGTH:
-            self.string()
-            return _unpacked(bytes(self._data[start : self.at]))
-        return self.take(self.length())
+        packed, n = self._packed()
+        found = self.take(n)
+        if packed is None:
+            return found
+        if packed != _LZF:
+            return str(int.from_bytes(found, "little", signed=True)).encode()
+        try:
+            return _unpacked(found)
+        except IndexError as error:
+            raise SnapshotBroken(self.at, "a packed string is damaged") from error
+
+    def _packed(self) -> tuple[int | None, int]:
+        """How the next string is packed, None if it is not, and its bytes; moved on to where they begin."""
+        if self.peek(1) < bytes([_NO_LENGTH]):
+            return None, self.length()
+        packed = self.byte() & 0x3F
+        if packed == _LZF:
+            n, _ = self.length(), self.length()
+            return packed, n
+        if packed in _PACKED_INTEGERS:
+            return packed, _PACKED_INTEGERS[packed]
+        raise SnapshotBroken(self.at - 1, "a string is packed in a way that is not known")
 
     def value(self, kind: int) -> None:
         """Pass over a value of a type."""
@@ -115,17 +121,22 @@ class Walk:
             self.length()
 
 
-def _unpacked(string: bytes) -> bytes:
-    """A packed string as it was."""
-    walk = Walk(string, 0)
-    packed = walk.byte() & 0x3F
-    if packed != _LZF:
-        return str(int.from_bytes(walk.take(_PACKED_INTEGERS[packed]), "little", signed=True)).encode()
-    n, _ = walk.length(), walk.length()
-    try:
-        return unpacked(walk.take(n))
-    except IndexError as error:
-        raise SnapshotBroken(walk.at, "a packed string is damaged") from error
+def _unpacked(packed: bytes) -> bytes:
+    """What was packed as LZF: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
+    out, at = bytearray(), 0
+    while at < len(packed):
+        control, at = packed[at], at + 1
+        if control < 32:
+            out += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            length, at = length + packed[at], at + 1
+        back, at = ((control & 31) << 8 | packed[at]) + 1, at + 1
+        for _ in range(length + 2):
+            out.append(out[-back])
+    return bytes(out)
 
 
 def pair(walk: Walk) -> None:
@@ -181,24 +192,6 @@ _MANY: dict[int, Callable[[Walk], None]] = {
 STREAMS = (15, 19, 21)
 
 
-def unpacked(packed: bytes) -> bytes:
-    """What was packed: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
-    out, at = bytearray(), 0
-    while at < len(packed):
-        control, at = packed[at], at + 1
-        if control < 32:
-            out += packed[at : at + control + 1]
-            at += control + 1
-            continue
-        length = control >> 5
-        if length == 7:
-            length, at = length + packed[at], at + 1
-        back, at = ((control & 31) << 8 | packed[at]) + 1, at + 1
-        for _ in range(length + 2):
-            out.append(out[-back])
-    return bytes(out)
-
-
 _OTHERS: dict[int, Callable[[Walk], None]] = {
     0xFB: lambda walk: walk.numbers(2),  # how many keys there are
     0xFA: pair,  # a note of the server
@@ -234,18 +227,12 @@ def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
         walk.skip(_SUM_BYTES)
 
 
-def _version(walk: Walk) -> int:
-    """Version of the format of the snapshot that begins here, moved on past its header."""
-    found = _HEADER.match(walk.peek(HEADER_BYTES))
-    if found is None or found.end() != HEADER_BYTES:
-        raise SnapshotBroken(walk.at, "it is no snapshot of a store")
-    walk.skip(HEADER_BYTES)
-    return int(found[1])
-
-
 def _keys(walk: Walk) -> Iterator[Key]:
     """Every key of the snapshot that begins here, up to its check-sum."""
-    version = _version(walk)
+    head = _HEADER.fullmatch(walk.peek(HEADER_BYTES))
+    if head is None:
+        raise SnapshotBroken(walk.at, "it is no snapshot of a store")
+    walk.skip(HEADER_BYTES)
     expires: int | None = None
     database = 0
     while (code := walk.byte()) != _END:
@@ -261,7 +248,7 @@ def _keys(walk: Walk) -> Iterator[Key]:
             name = walk.text()
             start = walk.at
             walk.value(code)
-            yield Key(name, expires, start, walk.at, code, database, version)
+            yield Key(name, expires, start, walk.at, code, database, int(head[1]))
             expires = None
     if len(walk.peek(_SUM_BYTES)) < _SUM_BYTES:
         raise SnapshotBroken(walk.at, "it does not end with a check-sum")

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from app.jobs import scripts
-from app.jobs.errors import JobHasEnded, NotMine
 from app.jobs.jobs import tally
-from app.jobs.record import JobState
+from app.jobs.record import JobHasEnded, JobState, NotMine
 from app.jobs.scripts import QUEUE
 from app.jobs.worker import Message, Queue
 from app.store.reservations import Reservation

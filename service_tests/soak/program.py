@@ -29,7 +29,7 @@ def stale_cache() -> None:
     cache._key = lambda manifest: f"{manifest.kind} {manifest.name}"
 
 
-def resurrectedkey() -> None:
+def resurrected_key() -> None:
     """A late writer puts back every fourth thing that is deleted."""
     from app.store.named import NamedStore
 

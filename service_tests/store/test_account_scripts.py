@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobHasEnded
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable

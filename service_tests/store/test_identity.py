@@ -2,8 +2,8 @@
 
 import pytest
 
-from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobNotFound
 from app.store import identity
 from app.store.connection import Client, connect
 from app.store.datasets import DatasetStore

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 
-from app.store.binary import StoreNotStarted
 from app.store.embedded import EmbeddedStore, make_private
+from app.store.server import StoreNotStarted
 from service_tests.power.disk import Disk, Loss
 from service_tests.servers import STORE_PROGRAM
 from service_tests.store.site import reachable

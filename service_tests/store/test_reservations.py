@@ -7,9 +7,8 @@ import pytest
 import redis
 
 from app.jobs import scripts
-from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobError
+from app.jobs.record import JobError, JobHasEnded
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore
 from app.store.pieces import PIECE_BYTES
