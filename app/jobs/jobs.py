@@ -35,7 +35,7 @@ from app.jobs.record import (
 from app.jobs.scripts import GROUP, INDEX, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
-from app.store.connection import acknowledged
+from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.places import digit, inside, places_of
 from app.store.reservations import NameTaken, Reservation
@@ -70,9 +70,7 @@ def tally(client: redis.Redis) -> Tally:
     found = [_queue(client, root) for root in roots]
     there, running = (sum(each) for each in zip(*found, strict=True))
     counts = Counter[str]()
-    for root in roots:
-        with store_errors():
-            stored = cast("dict[bytes, bytes]", client.hgetall(inside(root, TALLY)))
+    for stored in at_once(client, roots, lambda asked, root: asked.hgetall(inside(root, TALLY))):
         counts.update({field.decode(): int(count) for field, count in stored.items()})
     ended = {}
     for field, count in counts.items():
@@ -215,13 +213,13 @@ class Jobs:
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
         """A page of jobs, oldest first, and the id to go on after. With a state it may be short and not the last."""
         looked_at = max(limit, _LOOKED_AT) if state else limit
-        with store_errors():
-            lowest = "-" if cursor is None else f"({cursor}"
-            with self._client.pipeline(transaction=False) as answer:
-                for root in self._places.roots:
-                    answer.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1)
-                listed = sorted(chain.from_iterable(cast("list[list[bytes]]", answer.execute())))
-        ids = [one.decode() for one in listed[: looked_at + 1]]
+        lowest = "-" if cursor is None else f"({cursor}"
+        listed = at_once(
+            self._client,
+            self._places.roots,
+            lambda asked, root: asked.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1),
+        )
+        ids = [one.decode() for one in sorted(chain.from_iterable(listed))[: looked_at + 1]]
         if not ids:
             for root in self._places.roots:
                 identity.check(self._client, root)

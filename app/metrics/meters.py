@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import psutil
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess, values
@@ -41,6 +41,9 @@ _SIZES = {"counter": 256 * _KIB, "histogram": 1024 * _KIB, "gauge_livesum": 64 *
 _LEAST_FREE = 32 << 20
 # So long may a service take from making its directory to locking it.
 _NEW_SECONDS = 60.0
+
+# Between two beats.
+_SECONDS = 1.0
 
 LIVE_SUM: Literal["livesum"] = "livesum"
 """The mode of all gauges: the sum over the processes that live."""
@@ -90,14 +93,9 @@ class Slot:
         """Have a registry collect what all processes have counted."""
         for path in self._directory.glob("[0-9]*.lock"):
             if path.stem != str(self._number):
-                _forget_dead(self._directory, path)
+                with suppress(_Taken), _locked(path):  # nobody holds it: its gauges go
+                    multiprocess.mark_process_dead(path.stem, str(self._directory))
         multiprocess.MultiProcessCollector(registry, str(self._directory))
-
-
-def _forget_dead(directory: Path, path: Path) -> None:
-    """Remove the gauges of a slot that nobody holds."""
-    with suppress(_Taken), _locked(path):
-        multiprocess.mark_process_dead(path.stem, str(directory))
 
 
 def _parents() -> Iterator[Path]:
@@ -171,8 +169,6 @@ class Meters:
         self._batch_requests, self._batch_rows = histogram(declared.BATCH_REQUESTS), histogram(declared.BATCH_ROWS)
         self._hits, self._misses = counter(declared.CACHE_HITS), counter(declared.CACHE_MISSES)
         self._store = histogram(declared.STORE_SECONDS)
-        # Looking a series up by its labels takes as long as counting in it.
-        self._series: dict[tuple[str, ...], Any] = {}
         self.in_flight = 0
         """Requests in work."""
         self.connections = 0
@@ -181,22 +177,22 @@ class Meters:
     def request(self, method: str, route: str, status: int, seconds: float, rows: int, came: int, sent: int) -> None:
         """Count a request that is over."""
         method = method if method in _METHODS else "other"
-        self._of(self._requests, method, route, str(status)).inc()
-        self._of(self._seconds, method, route).observe(seconds)
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
         if rows:
-            self._of(self._rows, route).observe(rows)
+            self._rows.labels(route).observe(rows)
         if came:
-            self._of(self._came, method, route).inc(came)
+            self._came.labels(method, route).inc(came)
         if sent:
-            self._of(self._sent, method, route).inc(sent)
+            self._sent.labels(method, route).inc(sent)
 
     def unread(self, problem: str) -> None:
         """Count a request that was refused before it could be read."""
-        self._of(self._unread, problem).inc()
+        self._unread.labels(problem).inc()
 
     def waited(self, waits_for: str, seconds: float) -> None:
         """Count the time that work has waited for a thread."""
-        self._of(self._waited, waits_for).observe(seconds)
+        self._waited.labels(waits_for).observe(seconds)
 
     def batch(self, requests: int, rows: int) -> None:
         """Count small requests that are computed together."""
@@ -209,7 +205,7 @@ class Meters:
 
     def asked_store(self, command: str, seconds: float, failed: bool) -> None:
         """Count a call to the store."""
-        self._of(self._store, command, "error" if failed else "ok").observe(seconds)
+        self._store.labels(command, "error" if failed else "ok").observe(seconds)
 
     def told(self, accept: str, asked: Collector) -> tuple[bytes, str]:
         """All that the processes of the service have counted, and what `asked` collects besides; and its media type."""
@@ -218,15 +214,6 @@ class Meters:
         registry.register(asked)
         encode, media_type = choose_encoder(accept)
         return encode(registry), media_type
-
-    def _of(self, metric: Any, *labels: str) -> Any:
-        series = self._series.get((metric, *labels))
-        if series is None:
-            series = self._series[(metric, *labels)] = metric.labels(*labels)
-        return series
-
-
-_SECONDS = 1.0
 
 
 class Heartbeat:

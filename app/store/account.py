@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import redis
 
-from app.store.connection import acknowledged
+from app.store.connection import acknowledged, at_once
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import places_of, root_of
 
@@ -146,10 +146,7 @@ class Account:
     def _passed(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
         """The refusal of so much more, None if there is room. Nobody has no limits of its own."""
         fields = ["bytes", "names", *(f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names"))]
-        with store_errors(), self._client.pipeline(transaction=False) as asked:
-            for sums in self._sums:
-                asked.hmget(sums, fields)
-            told = cast("list[list[Any]]", asked.execute())
+        told = at_once(self._client, self._sums, lambda asked, sums: asked.hmget(sums, fields))
         *added, most_bytes, most_names = zip(*told, strict=True)
         # The limits of an owner stand in every place; one that is not there yet has none.
         limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]

@@ -16,12 +16,12 @@ server in their order: whoever has this one has all that was there before, be it
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 import redis
@@ -38,6 +38,7 @@ from app.store.disk import Disk, data_dir_of, held_bytes
 from app.store.errors import NotConfirmed, store_errors
 from app.store.places import MANY, ONE, Places, root_of
 
+T = TypeVar("T")
 _ACKNOWLEDGED: ContextVar[bool] = ContextVar("_ACKNOWLEDGED", default=False)
 _KEY_SECONDS = 60
 # Where calls have their first key. The client library packs pipelines by itself: nothing is acknowledged on them.
@@ -158,10 +159,7 @@ def parsed(url: str) -> Address:
         name.removeprefix(_OF_SENTINELS): options.pop(name) for name in [*options] if name.startswith(_OF_SENTINELS)
     }
     of_sentinels |= {name: value for name, value in options.items() if name.startswith("ssl_")}
-    return Address(_KINDS[kind], url, nodes, scheme == "rediss", options, service, of_sentinels)
-
-
-_KINDS: dict[str, Kind] = {"cluster": "cluster", "sentinel": "sentinel"}
+    return Address(cast(Kind, kind), url, nodes, scheme == "rediss", options, service, of_sentinels)
 
 
 def _nodes_in(parts: SplitResult, port: int) -> tuple[tuple[str, int], ...]:
@@ -327,11 +325,12 @@ def _timed(heard: Heard, command: str) -> Iterator[None]:
         heard(command.partition(" ")[0], time.perf_counter() - began, failed)
 
 
-def values(client: redis.Redis, keys: list[str]) -> list[bytes | None]:
-    """The values of keys, in any places."""
-    if isinstance(client, ClusterClient):
-        return cast("list[bytes | None]", client.mget_nonatomic(keys))
-    return cast("list[bytes | None]", client.mget(keys))
+def at_once(client: redis.Redis, of: Iterable[T], ask: Callable[[redis.client.Pipeline, T], object]) -> list[Any]:
+    """What a store answers to a call for each of these, which are sent together; StoreUnavailable."""
+    with store_errors(), client.pipeline(transaction=False) as asked:
+        for one in of:
+            ask(asked, one)
+        return asked.execute()
 
 
 def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0) -> Client:

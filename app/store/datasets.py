@@ -30,11 +30,8 @@ class DatasetManifest(Manifest):
     def _known_arrays(self) -> Self:
         ids = {name for name in self.arrays if name in _IDS}
         rows = set(self.arrays) - {"ranges"} - ids
-        if rows not in ({"rows"}, {"indptr", "indices", "values"}) or ids not in (
-            set(),
-            {"ids"},
-            {"id_ends", "id_text"},
-        ):
+        kinds_of_ids: tuple[set[str], ...] = set(), {"ids"}, {"id_ends", "id_text"}
+        if rows not in ({"rows"}, {"indptr", "indices", "values"}) or ids not in kinds_of_ids:
             raise ValueError("these are not the arrays of a dataset")
         return self
 

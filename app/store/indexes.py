@@ -18,7 +18,7 @@ deletions for a while: a call that is repeated, because its reply was lost, find
 """
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
@@ -193,20 +193,14 @@ class IndexStore(NamedStore[IndexManifest]):
         with store_errors():
             return renewed if self._live(keys=[self.key(there.name)], args=args) else None
 
-    @acknowledged()
-    def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
-        """Remove an index and every key of it, see `NamedStore.delete`."""
-        receipt = secrets.token_hex(8)
-        while (stored := self._stored(name)) is not None:
-            try:
-                token = IndexManifest.parse(stored).token
-            except (StoreDamaged, NewerVersion):  # its keys are found by their names
-                return super().delete(name, free)
-            free(stored, receipt)
-            with store_errors():
-                if self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]):
-                    return True
-        return False
+    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+        """See `NamedStore`. Where the manifest cannot be read, keys are found by their names."""
+        try:
+            token = IndexManifest.parse(stored).token
+        except (StoreDamaged, NewerVersion):
+            return super()._removed(name, stored, receipt)
+        with store_errors():
+            return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
     @acknowledged()
     def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None) -> None:

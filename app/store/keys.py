@@ -159,7 +159,7 @@ class KeyStore:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json()
         with store_errors():
-            created = self._create(keys=self._keys(key.id), args=[key.id, record, _new_state(), self._most])
+            created = self._create(keys=self._keys(key.id), args=[key.id, record, secrets.token_hex(8), self._most])
         if not created:
             raise TooManyKeys(self._most)
 
@@ -167,7 +167,7 @@ class KeyStore:
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():
-            return bool(self._revoke(keys=self._keys(key_id), args=[key_id, _new_state()]))
+            return bool(self._revoke(keys=self._keys(key_id), args=[key_id, secrets.token_hex(8)]))
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
@@ -210,10 +210,6 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
             logger.error("key %s was made by a newer version, and lets nobody in", key.id)
             continue
         yield key
-
-
-def _new_state() -> str:
-    return secrets.token_hex(8)
 
 
 # A bucket that fills with `rate` requests a second up to `burst`. One that is full again is not kept, and a

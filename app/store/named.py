@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from app.core.arrays import octets
 from app.store import identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.connection import Known, acknowledged, check_room, values
+from app.store.connection import Known, acknowledged, at_once, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.places import by_root, inside, places_of
@@ -124,13 +124,17 @@ class NamedStore(Generic[M]):
         receipt = secrets.token_hex(8)
         while (stored := self._stored(name)) is not None:
             free(stored, receipt)
-            keys = self._pieces(name, stored)
-            entries = {key.rsplit(":", 2)[0] for key in keys}
-            with store_errors():
-                args: list[bytes | str] = [stored, name, receipt, *entries]
-                if self._delete(keys=[self.key(name), self._index(name), *keys], args=args):
-                    return True
+            if self._removed(name, stored, receipt):
+                return True
         return False
+
+    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+        """Remove a thing as it is stored, and leave a receipt; False if something else stands there."""
+        keys = self._pieces(name, stored)
+        entries = {key.rsplit(":", 2)[0] for key in keys}
+        with store_errors():
+            args: list[bytes | str] = [stored, name, receipt, *entries]
+            return bool(self._delete(keys=[self.key(name), self._index(name), *keys], args=args))
 
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
@@ -139,19 +143,16 @@ class NamedStore(Generic[M]):
         then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
-        with store_errors():
-            with self._client.pipeline(transaction=False) as found:
-                for index in self._indexes.values():
-                    found.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
-                listed = sorted(chain.from_iterable(cast(list[list[bytes]], found.execute())))
-            names = [name.decode() for name in listed[: limit + 1]]
-            keys = [self.key(name) for name in names[:limit]]
-            with self._client.pipeline(transaction=False) as lengths:
-                for key in keys:
-                    lengths.strlen(key)
-                n = fitting(cast(list[int], lengths.execute()))
-            page = names[:limit][:n]
-            stored = values(self._client, keys[:n]) if page else []
+        found = at_once(
+            self._client,
+            self._indexes.values(),
+            lambda asked, index: asked.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1),
+        )
+        names = [name.decode() for name in sorted(chain.from_iterable(found))[: limit + 1]]
+        keys = [self.key(name) for name in names[:limit]]
+        n = fitting(at_once(self._client, keys, lambda asked, key: asked.strlen(key)))
+        page = names[:limit][:n]
+        stored = at_once(self._client, keys[:n], lambda asked, key: asked.get(key))
         if not page:
             for root in self._places.roots:
                 identity.check(self._client, root)
@@ -233,7 +234,11 @@ class NamedStore(Generic[M]):
         """
         announce(self._piece_keys(manifest))
         self._write(manifest, contents, owner, "" if replaced is None else self._entry(replaced))
-        stored = self._committed(manifest, "" if replaced is None else replaced.token, ttl)
+        keys = [self.key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
+        token = "" if replaced is None else replaced.token
+        args = [manifest.stored, manifest.name, token, "" if ttl is None else ttl, manifest.token]
+        with acknowledged(), store_errors():
+            stored = cast(bytes | None, self._commit(keys=keys, args=args))
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
         return stored
@@ -254,14 +259,6 @@ class NamedStore(Generic[M]):
         except StoreUnavailable:
             self._account.discard(self._piece_keys(manifest), [entry.key])
             raise
-
-    @acknowledged()
-    def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
-        """Commit a manifest in the place of what has a token, "" for a free name; what `COMMIT` gives."""
-        keys = [self.key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
-        args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
-        with store_errors():
-            return cast(bytes | None, self._commit(keys=keys, args=args))
 
     def _renewed(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
         """Have a thing live for another time from now on; StoreDamaged if pieces of it are missing.

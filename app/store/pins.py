@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 import redis
 
-from app.store.connection import acknowledged
+from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
@@ -108,10 +108,7 @@ class Pins:
         while more:
             page, after = self._maps.page("", after, _AT_ONCE)
             more = after is not None
-            with store_errors(), self._client.pipeline(transaction=False) as asked:
-                for there in page:
-                    asked.exists(self._pins(there.name))
-                pinned = cast("list[int]", asked.execute())
+            pinned = at_once(self._client, page, lambda asked, there: asked.exists(self._pins(there.name)))
             for there, is_pinned in zip(page, pinned, strict=True):
                 try:
                     if not (is_pinned and self.users(there.name)) and there.expires_at is None:
