@@ -37,8 +37,8 @@ from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
+from app.store.named import NameTaken, Reservation
 from app.store.places import digit, inside, places_of
-from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
 

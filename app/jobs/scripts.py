@@ -20,8 +20,8 @@ import redis
 
 from app.jobs.checkpoints import FORMAT
 from app.store.errors import store_errors
+from app.store.named import LUA
 from app.store.places import ONE, Places, inside, places_of
-from app.store.reservations import LUA
 
 INDEX = "bochner:jobs"
 QUEUE = "bochner:jobs:queue"

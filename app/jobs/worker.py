@@ -176,13 +176,12 @@ def do_job(
         outcome = _outcome(handlers, context, kind)
         context.tell()
         _write_end(client, context, ttl, outcome)
+        sys.exit(DONE)
     except NotMine:
         logger.warning("job %s was taken away while it ran", message.job_id)
-        sys.exit(TRY_AGAIN)
     except StoreUnavailable as error:
         logger.warning("job %s will be begun again: %s", message.job_id, in_full(error))
-        sys.exit(TRY_AGAIN)
-    sys.exit(DONE)
+    sys.exit(TRY_AGAIN)
 
 
 def _end_with_worker() -> None:
@@ -388,11 +387,8 @@ class Worker:
             return "unknown"
 
     def _run(self, message: Message, fields: dict[str, str], ran: float) -> None:
-        process = _FORK.Process(
-            target=do_job,
-            args=(self._connect, self._handlers, message, fields, self._ttl, self._quota),
-            daemon=True,
-        )
+        args = self._connect, self._handlers, message, fields, self._ttl, self._quota
+        process = _FORK.Process(target=do_job, args=args, daemon=True)
         process.start()
         try:
             stopped = self._watch(process, message, ran)

@@ -21,7 +21,7 @@ from app.services.left_open import AskedSpec, LeftOpen, Settled
 from app.services.status import versions
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore, NewMap
-from app.store.reservations import NameTaken
+from app.store.named import NameTaken
 
 KIND = "build-map"
 

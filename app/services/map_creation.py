@@ -21,7 +21,7 @@ from app.services.map_records import MapRecord, read_spec, record
 from app.services.preconditions import Check, unchecked
 from app.store.errors import Gone, StoreUnavailable
 from app.store.maps import MapManifest, MapStore, SpecEntry
-from app.store.reservations import NameTaken, State
+from app.store.named import NameTaken, State
 
 # Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
 _COPIES_OF_ROWS = 4

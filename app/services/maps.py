@@ -28,8 +28,8 @@ from app.services.results import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.indexes import MapOfIndex
 from app.store.maps import MapManifest, MapStore, digest
+from app.store.named import State
 from app.store.pins import Pins
-from app.store.reservations import State
 
 logger = logging.getLogger(__name__)
 

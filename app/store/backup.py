@@ -10,7 +10,6 @@ import os
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -52,9 +51,8 @@ def back_up(client: Client, path: Path) -> int:
     try:
         with created(part) as file:
             for server in primaries(client):
-                with _line(server) as line:
-                    for chunk in _sent(line):
-                        file.write(chunk)
+                for chunk in _sent(server):
+                    file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         keys = check(part)
@@ -85,9 +83,8 @@ def check(path: Path) -> int:
         raise BackupFailed(f"{path} cannot be read: {error}.") from error
 
 
-@contextmanager
-def _line(server: redis.Redis) -> Iterator[socket.socket]:
-    """A connection to a server that was asked for a snapshot: the client library gives no bytes as they come."""
+def _sent(server: redis.Redis) -> Iterator[bytes]:
+    """The bytes of a snapshot, as a server sends them to a new replica: the client gives no bytes as they come."""
     connection: Any = server.connection_pool.make_connection()
     try:
         with store_errors():
@@ -97,13 +94,13 @@ def _line(server: redis.Redis) -> Iterator[socket.socket]:
             connection.send_command("SYNC")
         line: socket.socket = connection._get_socket()
         line.settimeout(_PATIENCE_SECONDS)
-        yield line
+        yield from _snapshot(line)
     finally:
         connection.disconnect()
 
 
-def _sent(line: socket.socket) -> Iterator[bytes]:
-    """The bytes of a snapshot, as a server sends them to a new replica."""
+def _snapshot(line: socket.socket) -> Iterator[bytes]:
+    """The bytes of a snapshot that come: so many, or up to a mark."""
     head = b""
     while (found := _FIRST_LINE.match(head)) is None:
         if len(head.lstrip(b"\n")) > _LONGEST_LINE:
@@ -111,23 +108,18 @@ def _sent(line: socket.socket) -> Iterator[bytes]:
         head = head.lstrip(b"\n") + _received(line, 1)
     if found["error"]:
         raise BackupFailed(f"The store refuses SYNC: {found['error'][1:].decode(errors='replace')}.")
-    if found["mark"]:
-        yield from _until(line, found["mark"])
+    if mark := found["mark"]:
+        held = b""
+        while not held.endswith(mark):
+            yield held[: -len(mark)]
+            held = held[-len(mark) :] + _received(line, _CHUNK_BYTES)
+        yield held[: -len(mark)]
         return
     left = int(found["length"])
     while left:
         chunk = _received(line, min(left, _CHUNK_BYTES))
         left -= len(chunk)
         yield chunk
-
-
-def _until(line: socket.socket, mark: bytes) -> Iterator[bytes]:
-    """The bytes that a line receives before a mark, which ends the snapshot."""
-    held = b""
-    while not held.endswith(mark):
-        yield held[: -len(mark)]
-        held = held[-len(mark) :] + _received(line, _CHUNK_BYTES)
-    yield held[: -len(mark)]
 
 
 def _received(line: socket.socket, n: int) -> bytes:
@@ -160,7 +152,9 @@ def restore(client: Client, path: Path) -> int:
         mark = Mark(id=data[-8:].hex(), state="restoring")
         _require_same_places(client, data)
         _require_empty(client, mark)
-        _require_one_database(data)
+        databases = {key.database for key in _ours(data)}
+        if len(databases) > 1:
+            raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
         accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
         identity.put(client, mark)
         # The queue last: a worker that waits for it finds all that its jobs need.
@@ -190,12 +184,6 @@ def _require_empty(client: Client, mark: Mark) -> None:
             empty_queue = client.type(name) == b"stream" and client.xlen(name) == 0
             if not _is_mark(name) and not _in_one_place(name).startswith(_PROBE) and not empty_queue:
                 raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
-
-
-def _require_one_database(data: mmap.mmap) -> None:
-    databases = {key.database for key in _ours(data)}
-    if len(databases) > 1:
-        raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
 
 
 def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:

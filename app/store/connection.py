@@ -360,7 +360,8 @@ def connect_loop(url: str, timeout: float) -> LoopClient:
         return cast(LoopClient, LoopClient.from_url(url, retry=again, **times))
     options = {"retry": again, "ssl": at.tls, **times, **at.options}
     if at.kind == "cluster":
-        return cast(LoopClient, LoopClusterClient(startup_nodes=_nodes(at), require_full_coverage=False, **options))
+        nodes: list[Any] = [ClusterNode(*node) for node in at.nodes]  # type: ignore[no-untyped-call]
+        return cast(LoopClient, LoopClusterClient(startup_nodes=nodes, require_full_coverage=False, **options))
     sentinels = redis.asyncio.Sentinel(at.nodes, sentinel_kwargs=times | _of_sentinels(at), **options)  # type: ignore[no-untyped-call]
     return cast(LoopClient, sentinels.master_for(at.service, redis_class=LoopClient))
 
@@ -383,10 +384,6 @@ def _client(at: Address, replicas: int, wait: float, **options: Any) -> Client:
     sentinels = Sentinel(at.nodes, sentinel_kwargs=times | _of_sentinels(at), **options, **at.options)  # type: ignore[no-untyped-call]
     found = sentinels.master_for(at.service, redis_class=Client, connection_class=kind)  # type: ignore[no-untyped-call]
     return cast(Client, found)
-
-
-def _nodes(at: Address) -> Any:
-    return [ClusterNode(*node) for node in at.nodes]  # type: ignore[no-untyped-call]
 
 
 def _of_sentinels(at: Address) -> dict[str, Any]:

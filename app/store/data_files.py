@@ -160,7 +160,7 @@ def _write_manifest(data_dir: Path) -> None:
         names = ", ".join(path.name for path in bases) or "none"
         raise StoreNotStarted(f"{folder} has not one base file but {names}: restore a backup.")
     lines = [
-        f"file {path.name} seq {_number(path)} type {'b' if path in bases else 'i'}\n"
+        f"file {path.name} seq {files[path]} type {'b' if path in bases else 'i'}\n"
         for path in bases + [path for path in files if path not in bases]
     ]
     # Its name comes last: half a manifest would have a server start without the files that the other half names.
@@ -207,14 +207,11 @@ def _files(data_dir: Path) -> list[Path]:
     return paths
 
 
-def _numbered(folder: Path) -> list[Path]:
-    """Files that a manifest may name, in their order."""
-    return sorted((path for path in folder.glob("appendonly.aof.*") if _FILE.fullmatch(path.name)), key=_number)
-
-
-def _number(path: Path) -> int:
-    found = _FILE.fullmatch(path.name)
-    return int(found["number"]) if found else 0
+def _numbered(folder: Path) -> dict[Path, int]:
+    """Files that a manifest may name, in the order of their numbers, and these."""
+    named = ((path, _FILE.fullmatch(path.name)) for path in folder.glob("appendonly.aof.*"))
+    found = {path: int(match["number"]) for path, match in named if match is not None}
+    return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
 def _checked(path: Path) -> Checked:
@@ -287,7 +284,10 @@ def _read(data: mmap.mmap) -> Reading:
     try:
         while at < len(data):
             if data[at] == b"#"[0]:
-                at = _remark(data, at)
+                remark = _REMARK.match(data, at)
+                if remark is None:
+                    raise _Broken(at, "the file ends inside a remark")
+                at = remark.end()
                 continue
             name, end = _command(data, at)
             if name == b"MULTI":
@@ -303,14 +303,6 @@ def _read(data: mmap.mmap) -> Reading:
         fault, again = "" if before is None else "the file ends inside a transaction", None
     kept = before or Reading(commands, at, last.decode(), "", None)
     return kept._replace(fault=fault, again=again)
-
-
-def _remark(data: mmap.mmap, at: int) -> int:
-    """Where a remark ends."""
-    found = _REMARK.match(data, at)
-    if found is None:
-        raise _Broken(at, "the file ends inside a remark")
-    return found.end()
 
 
 def _command(data: mmap.mmap, at: int) -> tuple[bytes, int]:

@@ -142,7 +142,9 @@ class EmbeddedStore:
         The link lasts until `stop`. Who only reaches the server keeps it, as it may be needed to reach it again.
         """
         if self._link is None and len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
-            self._link = _short_link(self._data_dir)
+            # In a fresh directory that only this user may enter.
+            self._link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
+            self._link.symlink_to(self._data_dir)
         return (self._link or self._data_dir) / SOCKET_NAME
 
     def _take_directory(self) -> None:
@@ -205,13 +207,6 @@ def _require_files_of_any_size() -> None:
             f"A file may have no more than {most} bytes here, and the file of the store may grow to any size: lift the "
             "limit with `ulimit -f unlimited`, or with LimitFSIZE=infinity in a unit of systemd."
         )
-
-
-def _short_link(data_dir: Path) -> Path:
-    """Make a symbolic link to the directory, in a fresh directory that only this user may enter."""
-    link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
-    link.symlink_to(data_dir)
-    return link
 
 
 def _end(running: Server) -> None:

@@ -32,9 +32,8 @@ from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledged, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, Manifest, use_is_due
-from app.store.named import NamedStore, end
+from app.store.named import LUA, RECEIPT_SECONDS, NamedStore, end
 from app.store.places import inside
-from app.store.reservations import LUA, RECEIPT_SECONDS
 
 Keep = Literal["codes", "vectors"]
 

@@ -24,8 +24,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from app.store.connection import acknowledged
 from app.store.errors import store_errors
 from app.store.manifest import now
+from app.store.named import RECEIPT_SECONDS
 from app.store.places import inside, places_of
-from app.store.reservations import RECEIPT_SECONDS
 
 logger = logging.getLogger(__name__)
 

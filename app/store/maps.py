@@ -17,8 +17,7 @@ from app.store.account import UNLIMITED, Quota
 from app.store.connection import acknowledged
 from app.store.errors import Gone, NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now, use_is_due
-from app.store.named import NamedStore, contents, end, fitting
-from app.store.reservations import SPEC, NameTaken, Reservation, State
+from app.store.named import SPEC, NamedStore, NameTaken, Reservation, State, contents, end, fitting
 
 
 class SpecEntry(BaseModel):

@@ -16,7 +16,7 @@ from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
-from app.store.reservations import LUA, State
+from app.store.named import LUA, State
 
 logger = logging.getLogger(__name__)
 

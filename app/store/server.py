@@ -56,7 +56,7 @@ def find_binary(explicit: Path | None) -> Path:
     if explicit is not None:
         # Absolute, as the server is started in another directory.
         program = explicit.expanduser().absolute()
-        if not _runs(program):
+        if shutil.which(program) is None:
             raise StoreNotStarted(f"The store's server program {program} does not exist or is not executable.")
         return program
     for found in (_in_wheel(), *map(shutil.which, PROGRAMS)):
@@ -90,11 +90,7 @@ def _in_wheel() -> Path | None:
     spec = find_spec(WHEEL)
     folders = None if spec is None else spec.submodule_search_locations
     programs = (Path(folder) / "bin" / "valkey-server" for folder in folders or ())
-    return next(filter(_runs, programs), None)
-
-
-def _runs(program: Path) -> bool:
-    return program.is_file() and os.access(program, os.X_OK)
+    return next(filter(shutil.which, programs), None)
 
 
 LOG_NAME = "store.log"

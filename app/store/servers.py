@@ -82,16 +82,10 @@ def keeping(client: redis.Redis) -> StoreInfo:
         warnings.append(f"{silent} of {len(every)} primaries of the store do not answer: {away}")
     if replicas < confirmed_by:
         warnings.append(f"a primary of the store has {replicas} replicas, and store_replicas is {confirmed_by}")
-    return least.model_copy(
-        update={
-            "maxmemory_policy": evicts[0] if evicts else least.maxmemory_policy,
-            "topology": _topology(client),
-            "primaries": len(found),
-            "replicas": replicas,
-            "confirmed_by": confirmed_by,
-            "warnings": warnings,
-        }
-    )
+    policy = evicts[0] if evicts else least.maxmemory_policy
+    counts = {"primaries": len(found), "replicas": replicas, "confirmed_by": confirmed_by}
+    told = {"maxmemory_policy": policy, "topology": _topology(client), "warnings": warnings}
+    return least.model_copy(update=told | counts)
 
 
 def memory_of(client: redis.Redis) -> int:

@@ -9,7 +9,7 @@ from app.jobs.jobs import tally
 from app.jobs.record import JobHasEnded, JobState, NotMine
 from app.jobs.scripts import QUEUE
 from app.jobs.worker import Message, Queue
-from app.store.reservations import Reservation
+from app.store.named import Reservation
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
 

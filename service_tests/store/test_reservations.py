@@ -11,8 +11,8 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, JobHasEnded
 from app.store.errors import Gone
 from app.store.maps import MapManifest, MapStore
+from app.store.named import NameTaken, State
 from app.store.pieces import PIECE_BYTES
-from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time

@@ -18,7 +18,7 @@ from app.formats import Body, open_inference
 from app.formats.json import Json
 from app.formats.npy import Npy
 from app.services import tensors
-from app.store.reservations import State
+from app.store.named import State
 
 router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
 
