@@ -9,7 +9,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations import RecommendationOptions
-from app.formats import Buffer, Posted, json_measurements
+from app.formats import Posted, json_measurements
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
@@ -65,7 +65,9 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
 
 def _recommendation(wired: Wired, context: JobContext) -> Measurement:
     options = RecommendationOptions.model_validate_json(context.payload["options"])
-    return wired.recommendations.measurement(options, _posted(context), _parsed)
+    # Its JSON was checked when the job was submitted.
+    rows = _posted(context)
+    return wired.recommendations.measurement(options, rows, lambda model, body: model.model_validate_json(body))
 
 
 def _advice(wired: Wired, context: JobContext) -> Measurement:
@@ -89,8 +91,3 @@ def _posted(context: JobContext) -> Posted:
         member: detached(context.attachment(member)) if reference is None else Reference(*reference)
         for member, reference in context.payload["rows"].items()
     }
-
-
-def _parsed(model: type[Any], body: Buffer) -> Any:
-    """Read a model. Its JSON was checked when the job was submitted."""
-    return model.model_validate_json(body)

@@ -182,7 +182,9 @@ class Jobs:
         """
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
-        said |= ({"owner": owner} if owner else {}) | _request_in_work()
+        said |= {"owner": owner} if owner else {}
+        if (request := IN_WORK.get()) is not None:
+            said |= {"request_id": request.request_id, "traceparent": request.traceparent}
         parts, fields = self._drafted(job_id, payload, attachments or {}, checkpoint)
         sizes = (Entry(prefix, len(data)) for prefix, data in parts.items())
         charged = [Entry(self._key(job_id, "record"), 0, 1), *sizes]
@@ -359,9 +361,3 @@ class Jobs:
                 raise TooManyJobs(answer[1] + elsewhere, self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
-
-
-def _request_in_work() -> dict[str, str]:
-    """What a job tells of the request that it was submitted in."""
-    request = IN_WORK.get()
-    return {} if request is None else {"request_id": request.request_id, "traceparent": request.traceparent}

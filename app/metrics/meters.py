@@ -106,13 +106,10 @@ def _parents() -> Iterator[Path]:
 
 
 def _remove(left: Path) -> None:
-    try:
-        if time.time() - left.stat().st_mtime < _NEW_SECONDS:
-            return
-        with _locked(left / _SERVICE):
-            shutil.rmtree(left, ignore_errors=True)
-    except (OSError, _Taken):  # of another user, or in use
-        return
+    with suppress(OSError, _Taken):  # of another user, or in use
+        if time.time() - left.stat().st_mtime >= _NEW_SECONDS:
+            with _locked(left / _SERVICE):
+                shutil.rmtree(left, ignore_errors=True)
 
 
 class _Taken(Exception):
@@ -243,7 +240,9 @@ class Heartbeat:
     def beat(self) -> None:
         """Tell how things are now."""
         with self._beating:  # else two threads would both add what is new
-            used = _cpu_seconds()
+            # With that of its children that have ended: the processes of jobs.
+            times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+            used = sum(one.ru_utime + one.ru_stime for one in times)
             self._cpu.inc(max(0.0, used - self._told))
             self._told = used
             self._resident.set(self._process.memory_info().rss)
@@ -254,9 +253,3 @@ class Heartbeat:
         while True:
             self.beat()
             time.sleep(_SECONDS)
-
-
-def _cpu_seconds() -> float:
-    """Processor time of this process, and of its children that have ended: the processes of jobs."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)

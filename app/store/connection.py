@@ -193,10 +193,6 @@ Heard = Callable[[str, float, bool], None]
 """Told of a call to the store: its command, its seconds, and whether it has failed."""
 
 
-def _ignored(command: str, seconds: float, failed: bool) -> None:
-    """For who wants to hear of no call."""
-
-
 class Known:
     """What a client knows of its store."""
 
@@ -207,7 +203,7 @@ class Known:
     """Where an embedded one lies. None for a store that the operator has named: what room that has is its affair."""
     seen: str | None = None
     """The mark of the store, once it was seen: see `identity`."""
-    heard: Heard = staticmethod(_ignored)
+    heard: Heard = staticmethod(lambda *_: None)
     """Told of each call."""
 
 

@@ -192,14 +192,13 @@ def _files(data_dir: Path) -> list[Path]:
     """The files that the manifest names, base first."""
     require_manifest(data_dir)
     folder = data_dir / FOLDER
-    if not (folder / MANIFEST).is_file():
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
         return []
-    entries = [_ENTRY.fullmatch(line) for line in (folder / MANIFEST).read_text(errors="replace").splitlines()]
+    entries = [_ENTRY.fullmatch(line) for line in manifest.read_text(errors="replace").splitlines()]
     found = [entry for entry in entries if entry is not None]
     if not found or len(found) < len(entries):
-        raise ManifestLost(
-            f"{folder / MANIFEST} cannot be read: `bochner repair --data-dir {data_dir}` writes it anew."
-        )
+        raise ManifestLost(f"{manifest} cannot be read: `bochner repair --data-dir {data_dir}` writes it anew.")
     paths = [folder / entry["name"] for kind in "bi" for entry in found if entry["kind"] == kind]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
@@ -220,10 +219,8 @@ def _checked(path: Path) -> Checked:
         is_snapshot = path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY"))
     if not is_snapshot:
         found = read(path)
-        last = f", the last {found.last}" if found.commands else ""
-        return Checked(
-            path, nbytes, f"{found.commands} commands{last}", not nbytes, found.end, found.fault, found.again, True
-        )
+        holds = f"{found.commands} commands" + (f", the last {found.last}" if found.commands else "")
+        return Checked(path, nbytes, holds, not nbytes, found.end, found.fault, found.again, True)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             n = snapshot.check(data)

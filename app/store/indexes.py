@@ -160,9 +160,8 @@ class IndexStore(NamedStore[IndexManifest]):
         ttl = "" if manifest.ttl is None else manifest.ttl
         args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
         with store_errors():
-            limit, stored = cast(
-                "list[Any]", self._create(keys=[self.key(manifest.name), self._index(manifest.name)], args=args)
-            )
+            keys = [self.key(manifest.name), self._index(manifest.name)]
+            limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
         refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
@@ -293,10 +292,7 @@ class IndexStore(NamedStore[IndexManifest]):
 
 
 def _state(stored: list[bytes | None]) -> IndexState | None:
-    size, revision, nbytes = stored
-    if size is None or revision is None or nbytes is None:
-        return None
-    return IndexState(int(size), int(revision), int(nbytes))
+    return None if None in stored else IndexState(*(int(one or 0) for one in stored))
 
 
 def _stride(manifest: IndexManifest) -> int:

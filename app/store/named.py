@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from app.core.arrays import octets
 from app.store import account, identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.connection import Known, acknowledged, at_once, check_room
+from app.store.connection import acknowledged, at_once, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.pieces import PIECE_BYTES
@@ -275,11 +275,8 @@ class NamedStore(Generic[M]):
         return f"{self._entry(manifest)}:{name}"
 
     def _piece_keys(self, manifest: M) -> list[str]:
-        return [
-            key
-            for name, length in manifest.lengths.items()
-            for key in pieces.keys(self._prefix(manifest, name), length)
-        ]
+        every = manifest.lengths.items()
+        return [key for name, length in every for key in pieces.keys(self._prefix(manifest, name), length)]
 
     def _put(
         self,
@@ -355,8 +352,6 @@ class NamedStore(Generic[M]):
     @acknowledged()
     def _confirmed(self, there: M) -> M | None:
         """A thing that is found as it was wanted; None if it is gone. Replicas may not have it yet."""
-        if not (isinstance(self._client, Known) and self._client.replicas):
-            return there
         return None if self._as_stored(there) is None else there
 
     def _as_stored(self, there: M) -> tuple[bytes, M] | None:
