@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
@@ -62,27 +62,6 @@ class Tally(NamedTuple):
     """By kind."""
     waited: dict[str, Seconds]
     """By kind."""
-
-
-def tally(client: redis.Redis) -> Tally:
-    """The counts as they are now; StoreUnavailable."""
-    roots = places_of(client).roots
-    found = [_queue(client, root) for root in roots]
-    there, running = (sum(each) for each in zip(*found, strict=True))
-    counts = Counter[str]()
-    for stored in at_once(client, roots, lambda asked, root: asked.hgetall(inside(root, TALLY))):
-        counts.update({field.decode(): int(count) for field, count in stored.items()})
-    ended = {}
-    for field, count in counts.items():
-        what, state, *kind = field.split(" ")
-        if what == "ended":
-            ended[kind[0], state] = count
-    return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
-
-
-def waiting(client: redis.Redis, roots: Iterable[str]) -> int:
-    """How many jobs wait in places of a store; StoreUnavailable."""
-    return sum(there - running for there, running in (_queue(client, root) for root in roots))
 
 
 def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
@@ -244,7 +223,17 @@ class Jobs:
 
     def tally(self) -> Tally:
         """How many wait, run and have ended, and how long they took."""
-        return tally(self._client)
+        found = [_queue(self._client, root) for root in self._places.roots]
+        there, running = (sum(each) for each in zip(*found, strict=True))
+        counts = Counter[str]()
+        for stored in at_once(self._client, self._places.roots, lambda asked, root: asked.hgetall(inside(root, TALLY))):
+            counts.update({field.decode(): int(count) for field, count in stored.items()})
+        ended = {}
+        for field, count in counts.items():
+            what, state, *kind = field.split(" ")
+            if what == "ended":
+                ended[kind[0], state] = count
+        return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
 
     @acknowledged()
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
@@ -351,7 +340,8 @@ class Jobs:
         reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
         # Those in other places are counted before, so that some more may wait if several are submitted at once.
-        elsewhere = waiting(self._client, [root for root in self._places.roots if root != self._places.of_job(job_id)])
+        others = (root for root in self._places.roots if root != self._places.of_job(job_id))
+        elsewhere = sum(there - running for there, running in (_queue(self._client, root) for root in others))
         args = [self._max_queued - elsewhere, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:

@@ -333,7 +333,7 @@ def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0
     """A client with pools of connections, shared by all threads. It connects at its first call.
 
     A call may take `timeout` seconds; what is acknowledged is waited for until so many replicas have it, for half of
-    that. So many bytes are to stay free on the disk of an embedded store. ValueError if the URL is none that `address`
+    that. So many bytes are to stay free on the disk of an embedded store. ValueError if the URL is none that `parsed`
     knows, or says something that is not understood.
     """
     at = parsed(url)

@@ -337,9 +337,8 @@ class Upkeep:
             wanted = free >= self._disk.critical if self._writes else due and free >= 2 * self._disk.critical
             if not due and wanted == self._writes:
                 return
-            with redis.Redis(
-                unix_socket_path=str(self._socket), socket_timeout=_CALL_SECONDS, decode_responses=True
-            ) as client:
+            path, patience = str(self._socket), _CALL_SECONDS
+            with redis.Redis(unix_socket_path=path, socket_timeout=patience, decode_responses=True) as client:
                 if self._writes and not wanted:
                     self._refuse_writes(client)
                 elif not self._writes and wanted:
