@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from app.commands import asking, bulk, keys, openapi, serve, stores, worker
 from app.store.backup import BackupFailed
-from app.store.binary import StoreNotStarted
 from app.store.errors import StoreUnavailable, in_full
+from app.store.server import StoreNotStarted
 
 COMMANDS = (serve, worker, keys, asking, bulk, stores, openapi)
 

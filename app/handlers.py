@@ -13,8 +13,7 @@ from app.formats import Buffer, Posted, option_bodies
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.worker import JobLimits, Worker
-from app.metrics.heartbeat import Heartbeat
-from app.metrics.slots import Slot
+from app.metrics.meters import Heartbeat, Slot
 from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached

@@ -30,9 +30,7 @@ from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import declared
-from app.metrics.heartbeat import Heartbeat
-from app.metrics.meters import Meters, gauge
-from app.metrics.slots import Slot, shared
+from app.metrics.meters import Heartbeat, Meters, Slot, gauge, shared
 from app.services.cache import Cache
 from app.settings import Settings, counters, share_counters
 from app.spans import begun

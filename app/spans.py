@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from app.in_work import IN_WORK, InWork
 
 if TYPE_CHECKING:
-    from opentelemetry.trace import Span, SpanKind
+    from opentelemetry.trace import Span
 
 Attributes = Mapping[str, str | int]
 Told = Callable[[Attributes], None]
@@ -28,13 +28,12 @@ class Spans:
 
     def request(self, name: str, attributes: Attributes, request: InWork) -> AbstractContextManager[Told]:
         """A span for the length of a with block, in which a request is served."""
-        del name, attributes, request
-        return nullcontext(_ignored)
+        return self._remote(name, "SERVER", attributes, request)
 
     def job(self, kind: str, job: InWork) -> AbstractContextManager[Told]:
         """A span for the length of a with block, in which a job is worked on: part of the trace of its request."""
-        del kind, job
-        return nullcontext(_ignored)
+        attributes = {"bochner.job.id": job.job_id, "bochner.job.kind": kind}
+        return self._remote(f"job {kind}", "CONSUMER", attributes, job)
 
     def part(self, name: str) -> AbstractContextManager[None]:
         """A span for the length of a with block, of a part of the request in work."""
@@ -46,6 +45,11 @@ class Spans:
 
     def close(self) -> None:
         """Send what is not sent yet."""
+
+    def _remote(self, name: str, kind: str, attributes: Attributes, of: InWork) -> AbstractContextManager[Told]:
+        """A span that goes on with the trace of who has asked; from then on the request is traced as part of it."""
+        del name, kind, attributes, of
+        return nullcontext(_ignored)
 
 
 class OpenTelemetry(Spans):
@@ -68,15 +72,6 @@ class OpenTelemetry(Spans):
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("bochner", version("bochner"))
         self._trace, self._propagator = trace, TraceContextTextMapPropagator()
-
-    def request(self, name: str, attributes: Attributes, request: InWork) -> AbstractContextManager[Told]:
-        """See `Spans`."""
-        return self._remote(name, self._trace.SpanKind.SERVER, attributes, request)
-
-    def job(self, kind: str, job: InWork) -> AbstractContextManager[Told]:
-        """See `Spans`."""
-        attributes = {"bochner.job.id": job.job_id, "bochner.job.kind": kind}
-        return self._remote(f"job {kind}", self._trace.SpanKind.CONSUMER, attributes, job)
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -105,11 +100,11 @@ class OpenTelemetry(Spans):
         self._provider.shutdown()
 
     @contextmanager
-    def _remote(self, name: str, kind: "SpanKind", attributes: Attributes, of: InWork) -> Iterator[Told]:
-        """A span that goes on with the trace of who has asked; from then on the request is traced as part of it."""
+    def _remote(self, name: str, kind: str, attributes: Attributes, of: InWork) -> Iterator[Told]:
+        """See `Spans`."""
         parent = self._propagator.extract({"traceparent": of.traceparent}) if of.traceparent else None
         with self._tracer.start_as_current_span(
-            name, parent, kind, attributes, record_exception=False, set_status_on_exception=False
+            name, parent, self._trace.SpanKind[kind], attributes, record_exception=False, set_status_on_exception=False
         ) as span:
             carrier: dict[str, str] = {}
             self._propagator.inject(carrier)

@@ -20,15 +20,12 @@ from app.services.status import Status, StoreFigures
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota
-from app.store.clients import Client, Heard
-from app.store.connection import connect, connect_loop
+from app.store.connection import Client, Heard, connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
-from app.store.keys import Keys, KeyStore, changed
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
+from app.store.keys import Keys, KeyStore, RateStore, Taken, changed
+from app.store.maps import MapManifest, MapStore
 from app.store.pins import Pins
-from app.store.rates import RateStore, Taken
 from app.store.servers import StoreInfo, check_writable, keeping
 
 

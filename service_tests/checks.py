@@ -12,7 +12,7 @@ import redis
 from numpy.typing import ArrayLike, NDArray
 
 from app.formats.arrow import Arrow
-from app.jobs.prelude import QUEUE, TALLY
+from app.jobs.scripts import QUEUE, TALLY
 
 JSON = "application/json"
 NPY = "application/x-npy"

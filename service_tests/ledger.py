@@ -6,7 +6,7 @@ from typing import cast
 import redis
 
 from app.store.account import Account, Usage
-from app.store.index_manifest import IndexManifest
+from app.store.indexes import IndexManifest
 from app.store.places import places_of
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")

@@ -11,7 +11,7 @@ def main() -> None:
     checkpoints.FORMAT += 1
     from app import __main__
     from app.store.datasets import DatasetManifest
-    from app.store.map_manifest import MapManifest
+    from app.store.maps import MapManifest
 
     MapManifest.newest += 1
     DatasetManifest.newest += 1

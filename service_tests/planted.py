@@ -117,20 +117,20 @@ FAULTS = {
         '{manifest.kind} {manifest.name}"',
         "service_tests/services",
     ),
-    "no sync of a name": Fault("app/store/lasting.py", "    os.fsync(descriptor)", "    pass", STORE),
+    "no sync of a name": Fault("app/store/data_files.py", "    os.fsync(descriptor)", "    pass", STORE),
     "no sync of a write": Fault(
         "app/store/server.py", '("--appendfsync", "always")', '("--appendfsync", "everysec")', STORE
     ),
     "an entry that stays booked": Fault(
-        "app/store/account_scripts.py", "  add_to(owner, -bytes, -names)\n", "", f"{STORE} service_tests/services"
+        "app/store/account.py", "  add_to(owner, -bytes, -names)\n", "", f"{STORE} service_tests/services"
     ),
     "an owner's limit is not looked at": Fault(
-        "app/store/account_scripts.py",
+        "app/store/account.py",
         "  if owner ~= '' then\n    for what",
         "  if owner == '-' then\n    for what",
         STORE,
     ),
-    "a bucket never empties": Fault("app/store/rates.py", "left = left - taken\n", "", f"{STORE}/test_rates.py {API}"),
+    "a bucket never empties": Fault("app/store/keys.py", "left = left - taken\n", "", f"{STORE}/test_rates.py {API}"),
     "off by one in a page": Fault(
         "app/store/named.py", "start=0, num=limit + 1)", "start=0, num=limit)", f"{STORE} {API}/routes"
     ),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import redis
 
-from app.store.binary import find_binary
+from app.store.server import find_binary
 
 STORE_PROGRAM = find_binary(Path(named) if (named := os.environ.get("BOCHNER_STORE_BINARY")) else None)
 """The server that tests start; services that they start take the same."""

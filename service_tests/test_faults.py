@@ -15,7 +15,7 @@ import psutil
 import pytest
 import redis
 
-from app.jobs.prelude import QUEUE
+from app.jobs.scripts import QUEUE
 from app.store.account import UNCOMMITTED_TTL
 from service_tests.cases import few_and_many
 from service_tests.checks import NPY, keys_of, post, post_npy, put, put_dataset

@@ -20,8 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.api.problems import HANDLERS, Refusal, limit
 from app.api.schemas import EXPOSED
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, Keys, Role, id_in
-from app.store.rates import Taken
+from app.store.keys import Key, Keys, Role, Taken, id_in
 
 # A name, an IPv4 address or an IPv6 address in brackets; perhaps a port.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]/@]+)(?::\d*)?", re.IGNORECASE)

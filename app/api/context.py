@@ -14,8 +14,7 @@ from app.api.access import Access
 from app.api.admission import Admission, Places, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
-from app.metrics.heartbeat import Heartbeat
-from app.metrics.meters import Meters
+from app.metrics.meters import Heartbeat, Meters
 from app.spans import Spans
 from app.wiring import Wired
 

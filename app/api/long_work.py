@@ -19,8 +19,7 @@ from app.api.problems import Refusal
 from app.api.schemas import BINARY, headers
 from app.core.progress import Progress, TimedProgress
 from app.formats import Body, Format, option_bodies
-from app.jobs.errors import JobNotFound
-from app.jobs.record import JobRecord, JobState, link
+from app.jobs.record import JobNotFound, JobRecord, JobState, link
 from app.pictures import PNG, SVG
 from app.services.measurements import Measurement
 

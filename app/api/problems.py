@@ -14,8 +14,7 @@ from starlette.routing import Match
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
 from app.formats import FORMATS
 from app.formats.parquet import Parquet
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs
-from app.jobs.record import link
+from app.jobs.record import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs, link
 from app.services import errors
 from app.settings import Settings
 from app.store.disk import LIMIT, data_dir_of

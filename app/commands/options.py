@@ -11,12 +11,11 @@ from pydantic_settings import BaseSettings
 
 from app.logs import configuration
 from app.settings import Settings
-from app.store.binary import StoreNotStarted
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreOutdated, StoreUnavailable
+from app.store.server import StoreNotStarted
 from app.store.servers import check_versions
 
 AddParser = Callable[..., argparse.ArgumentParser]

@@ -10,9 +10,9 @@ from contextlib import nullcontext
 from typing import Any
 
 from app.commands.options import AddParser, add_settings, checked_settings
-from app.jobs.worker_supervisor import WorkerSupervisor
+from app.jobs.worker import WorkerSupervisor
 from app.logs import configuration
-from app.metrics.slots import shared
+from app.metrics.meters import shared
 from app.settings import Settings, share_counters
 from app.spans import begun
 from app.store.embedded import EmbeddedStore

@@ -9,9 +9,8 @@ from typing import Any
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, files_of, reached
 from app.settings import Settings
 from app.store import data_files, identity
-from app.store.backup import back_up
+from app.store.backup import back_up, restore
 from app.store.embedded import EmbeddedStore
-from app.store.restore import restore
 
 
 def add(add_parser: AddParser) -> None:

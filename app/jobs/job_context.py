@@ -13,8 +13,8 @@ import redis
 
 from app.core.progress import Progress
 from app.jobs import checkpoints, scripts
-from app.jobs.errors import NotMine
-from app.jobs.prelude import key
+from app.jobs.record import NotMine
+from app.jobs.scripts import key
 from app.store import pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.errors import QuotaExceeded, StoreUnavailable

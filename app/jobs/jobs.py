@@ -1,10 +1,15 @@
-"""Jobs as everybody but their workers sees them: submit, look at, list, cancel, fetch the result."""
+"""Jobs as everybody but their workers sees them: submit, look at, list, count, cancel, fetch the result.
+
+The scripts that change jobs count them in the store. So the counts are the same for every service on one store, and
+nobody who dies takes them along.
+"""
 
 import logging
 import secrets
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
 import orjson
@@ -12,21 +17,72 @@ import redis
 from pydantic import BaseModel
 
 from app.in_work import IN_WORK
-from app.jobs import scripts
+from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
-from app.jobs.draft import drafted
-from app.jobs.errors import JobHasEnded, JobHasNoResult, JobNotFound, ResultElsewhere, TooManyJobs
-from app.jobs.prelude import INDEX, key
-from app.jobs.record import Body, JobRecord, JobState, bodies, progress, record
-from app.jobs.tally import Tally, tally, waiting
+from app.jobs.record import (
+    Body,
+    JobHasEnded,
+    JobHasNoResult,
+    JobNotFound,
+    JobRecord,
+    JobState,
+    ResultElsewhere,
+    TooManyJobs,
+    bodies,
+    progress,
+    record,
+)
+from app.jobs.scripts import GROUP, INDEX, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
-from app.store.account import UNLIMITED, Account, Quota
-from app.store.confirmed import acknowledged
+from app.store.account import UNLIMITED, Account, Entry, Quota
+from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
+from app.store.named import NameTaken, Reservation
 from app.store.places import digit, inside, places_of
-from app.store.reservations import NameTaken, Reservation
 
 logger = logging.getLogger(__name__)
+
+
+class Seconds(NamedTuple):
+    """How long jobs of one kind took: how many each number of seconds at most, and all together."""
+
+    buckets: list[tuple[str, int]]
+    """Counts up to a bound, each with those of smaller bounds in it; the last bound is `+Inf`."""
+    total: float
+
+
+class Tally(NamedTuple):
+    """Counts of jobs."""
+
+    queued: int
+    running: int
+    ended: dict[tuple[str, str], int]
+    """By kind and state."""
+    ran: dict[str, Seconds]
+    """By kind."""
+    waited: dict[str, Seconds]
+    """By kind."""
+
+
+def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
+    """How many jobs wait or run in a place, and how many run."""
+    queue = inside(root, QUEUE)
+    with store_errors():
+        there = client.xlen(queue)
+        running = cast("dict[str, int]", client.xpending(queue, GROUP))["pending"] if there else 0
+    return there, running
+
+
+def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
+    """From fields such as `ran le 0.1 build` and `ran milliseconds build`."""
+    found, bounds = {}, [*map(str, SECONDS), "Inf"]
+    for field in counts:
+        what, measure, *kind = field.split(" ")
+        if (what, measure) == (of, "milliseconds"):
+            cumulated = accumulate(counts[f"{of} le {bound} {kind[0]}"] for bound in bounds)
+            found[kind[0]] = Seconds(list(zip([*bounds[:-1], "+Inf"], cumulated, strict=True)), counts[field] / 1000)
+    return found
+
 
 # Records looked at for one page of a list by state.
 _LOOKED_AT = 1000
@@ -105,17 +161,22 @@ class Jobs:
         """
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
-        said |= ({"owner": owner} if owner else {}) | _request_in_work()
-        draft = drafted(job_id, payload, attachments or {}, checkpoint, said, self._places)
-        written, entries = draft.pieces, [entry.key for entry in draft.entries]
+        said |= {"owner": owner} if owner else {}
+        if (request := IN_WORK.get()) is not None:
+            said |= {"request_id": request.request_id, "traceparent": request.traceparent}
+        parts, fields = self._drafted(job_id, payload, attachments or {}, checkpoint)
+        sizes = (Entry(prefix, len(data)) for prefix, data in parts.items())
+        charged = [Entry(self._key(job_id, "record"), 0, 1), *sizes]
+        written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
+        entries = [entry.key for entry in charged]
         if reservation is not None:
             written += reservation.pieces
             entries.append(reservation.entry)
         try:
-            deadline = self._account.charge(draft.entries, owner)
-            for prefix, data in draft.parts.items():
+            deadline = self._account.charge(charged, owner)
+            for prefix, data in parts.items():
                 pieces.write(self._client, prefix, data, deadline)
-            self._submit(job_id, draft.fields, reservation, written)
+            self._submit(job_id, fields | said, reservation, written)
         except (StoreUnavailable, TooManyJobs, NameTaken, QuotaExceeded):
             # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
             self._account.discard(written, entries)
@@ -133,13 +194,13 @@ class Jobs:
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
         """A page of jobs, oldest first, and the id to go on after. With a state it may be short and not the last."""
         looked_at = max(limit, _LOOKED_AT) if state else limit
-        with store_errors():
-            lowest = "-" if cursor is None else f"({cursor}"
-            with self._client.pipeline(transaction=False) as answer:
-                for root in self._places.roots:
-                    answer.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1)
-                listed = sorted(chain.from_iterable(cast("list[list[bytes]]", answer.execute())))
-        ids = [one.decode() for one in listed[: looked_at + 1]]
+        lowest = "-" if cursor is None else f"({cursor}"
+        listed = at_once(
+            self._client,
+            self._places.roots,
+            lambda asked, root: asked.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1),
+        )
+        ids = [one.decode() for one in sorted(chain.from_iterable(listed))[: looked_at + 1]]
         if not ids:
             for root in self._places.roots:
                 identity.check(self._client, root)
@@ -162,7 +223,17 @@ class Jobs:
 
     def tally(self) -> Tally:
         """How many wait, run and have ended, and how long they took."""
-        return tally(self._client)
+        found = [_queue(self._client, root) for root in self._places.roots]
+        there, running = (sum(each) for each in zip(*found, strict=True))
+        counts = Counter[str]()
+        for stored in at_once(self._client, self._places.roots, lambda asked, root: asked.hgetall(inside(root, TALLY))):
+            counts.update({field.decode(): int(count) for field, count in stored.items()})
+        ended = {}
+        for field, count in counts.items():
+            what, state, *kind = field.split(" ")
+            if what == "ended":
+                ended[kind[0], state] = count
+        return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
 
     @acknowledged()
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
@@ -230,10 +301,8 @@ class Jobs:
             identity.check(self._client, self._places.of_job(job_id))
             raise JobNotFound(job_id)
         try:
-            made, read = (
-                int(stored.get(b"format", 1)),
-                {name.decode(): value.decode() for name, value in stored.items()},
-            )
+            made = int(stored.get(b"format", 1))
+            read = {name.decode(): value.decode() for name, value in stored.items()}
         except ValueError as error:
             raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
         if made > FORMAT:
@@ -243,6 +312,27 @@ class Jobs:
     def _key(self, job_id: str, part: str) -> str:
         return key(job_id, part, self._places)
 
+    def _drafted(
+        self, job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
+    ) -> tuple[dict[str, bytes], dict[str, str]]:
+        """What is stored beside the record of a job, by what its keys begin with; and the fields that tell of it.
+
+        A state that is too large to be kept is left out.
+        """
+        parts = {self._key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
+        described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
+        packed = orjson.dumps({"payload": payload, "attachments": described})
+        parts[self._key(job_id, "payload")] = packed
+        fields = {"payload_pieces": str(pieces.count(len(packed)))}
+        if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
+            prefix = self._key(job_id, f"checkpoint:{secrets.token_hex(4)}")
+            state = checkpoints.stored(checkpoint.state)
+            parts[prefix] = state
+            fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
+            if checkpoint.of:
+                fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
+        return parts, fields
+
     @acknowledged()
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
@@ -250,7 +340,8 @@ class Jobs:
         reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
         # Those in other places are counted before, so that some more may wait if several are submitted at once.
-        elsewhere = waiting(self._client, [root for root in self._places.roots if root != self._places.of_job(job_id)])
+        others = (root for root in self._places.roots if root != self._places.of_job(job_id))
+        elsewhere = sum(there - running for there, running in (_queue(self._client, root) for root in others))
         args = [self._max_queued - elsewhere, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
@@ -260,9 +351,3 @@ class Jobs:
                 raise TooManyJobs(answer[1] + elsewhere, self._max_queued)
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
-
-
-def _request_in_work() -> dict[str, str]:
-    """What a job tells of the request that it was submitted in."""
-    request = IN_WORK.get()
-    return {} if request is None else {"request_id": request.request_id, "traceparent": request.traceparent}

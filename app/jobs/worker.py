@@ -1,30 +1,263 @@
-"""The worker: takes jobs one after the other, each in a process of its own, and ends those that must not go on."""
+"""Workers: each takes jobs one after the other, and ends those that must not go on.
 
+A job is done in a process of its own, which ends with it. The queue is a stream of messages, each of which one worker
+reads. A service runs workers beside itself.
+"""
+
+import ctypes
 import logging
 import multiprocessing
+import os
+import secrets
 import signal
+import subprocess
+import sys
+import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from multiprocessing.context import ForkProcess
+from threading import Event, Thread
 from types import FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
+import orjson
 import psutil
 import redis
 
+from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.in_work import IN_WORK, InWork
-from app.jobs import job_process, scripts
-from app.jobs.errors import JobNotFound
-from app.jobs.job_context import Handlers
+from app.jobs import scripts
+from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import Jobs
-from app.jobs.queue import Message, Queue
-from app.jobs.record import JobError
+from app.jobs.record import JobError, JobNotFound, NotMine
+from app.jobs.scripts import CONSUMER, ENDED, GROUP, INDEX, LEASE_SECONDS, QUEUE, key
 from app.logs import FIELDS
+from app.own_process import command
 from app.spans import Spans
 from app.store.account import UNLIMITED, Quota
-from app.store.errors import StoreDamaged, StoreUnavailable, in_full
+from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, in_full, store_errors
+from app.store.places import inside, places_of
 
 logger = logging.getLogger(__name__)
+
+# So often may the process of a job die, without a checkpoint in between, until the job itself is taken for the cause.
+_MOST_DEATHS = 12
+_TEND_SECONDS = 1.0
+# Between two looks at all places of a store that has several.
+_PLACES_SECONDS = 0.2
+
+
+class Message(NamedTuple):
+    """Tells that a job waits."""
+
+    id: str
+    job_id: str
+    """Empty in a message that no service has written."""
+
+
+class Queue:
+    """The messages of the store. Ended jobs are kept for `ttl` seconds. Methods raise StoreUnavailable."""
+
+    def __init__(self, client: redis.Redis, ttl: float) -> None:
+        self._client = client
+        self._queues = deque(inside(root, QUEUE) for root in places_of(client).roots)
+        self._ttl = round(ttl)
+        self._tended = 0.0
+
+    def next(self, seconds: float) -> Message | None:
+        """The next message that no worker has read; None if none comes in time."""
+        if len(self._queues) == 1:
+            return self._read(self._queues[0], max(1, round(1000 * seconds)))
+        # Nobody waits for several places at once: they are looked at in turn.
+        until = time.monotonic() + seconds
+        while True:
+            message = self._first()
+            if message is not None or time.monotonic() >= until:
+                return message
+            time.sleep(_PLACES_SECONDS)
+
+    def _first(self) -> Message | None:
+        """The next message of any place. A place that does not answer keeps those of others from nobody."""
+        away: StoreUnavailable | None = None
+        for _ in range(len(self._queues)):
+            self._queues.rotate(-1)
+            try:
+                message = self._read(self._queues[0], None)
+            except StoreUnavailable as error:
+                away = error
+            else:
+                if message is not None:
+                    return message
+        if away is not None:
+            raise away
+        return None
+
+    def _read(self, queue: str, milliseconds: int | None) -> Message | None:
+        with store_errors():
+            answer: Any = self._client.xreadgroup(GROUP, CONSUMER, {queue: ">"}, count=1, block=milliseconds)
+        return _message(*answer[0][1][0]) if answer else None
+
+    def tend(self) -> None:
+        """Prepare the queue, and take back the jobs of dead workers, unless that was done a moment ago.
+
+        Every worker does so for the jobs of all workers.
+        """
+        if time.monotonic() < self._tended + _TEND_SECONDS:
+            return
+        self._tended = time.monotonic()
+        away: StoreUnavailable | None = None
+        for root in places_of(self._client).roots:
+            try:
+                self._tend(root)
+            except StoreUnavailable as error:
+                away = error
+        if away is not None:
+            raise away
+
+    def _tend(self, root: str) -> None:
+        queue = inside(root, QUEUE)
+        with store_errors():
+            self._client.eval(scripts.TEND, 3, inside(root, INDEX), queue, inside(root, ENDED))
+            # Each message is given to one caller, and to others if that one dies.
+            answer: Any = self._client.xautoclaim(queue, GROUP, CONSUMER, round(1000 * LEASE_SECONDS))
+        for message in (_message(*entry) for entry in answer[1]):
+            if self.take_back(message, deaths=1):
+                logger.warning("job %s: its worker has died", message.job_id)
+
+    def take_back(self, message: Message, deaths: int) -> bool:
+        """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
+
+        The message led to the attempt that is over, which counts as so many deaths.
+
+        Returns:
+            False if the message was not that of an unfinished job. One that a newer version wrote is left alone.
+        """
+        detail = f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
+        error = JobError(reason="died", detail=detail).model_dump_json()
+        args = [message.id, deaths, _MOST_DEATHS, self._ttl, error]
+        return bool(scripts.run(self._client, "release", message.job_id, *args))
+
+
+def _message(message_id: bytes, fields: dict[bytes, bytes]) -> Message:
+    return Message(message_id.decode(), fields.get(b"job", b"").decode(errors="replace"))
+
+
+# Exit codes: how the job ended is written down; what is stored of it cannot be read; it did not end, for no fault of
+# its own.
+DONE, UNREADABLE, TRY_AGAIN = 0, 65, 75
+_PR_SET_PDEATHSIG = 1
+_END_PAUSE_SECONDS = 0.2
+_LONGEST_END_PAUSE_SECONDS = 5.0
+
+
+def do_job(
+    connect: Callable[[], redis.Redis],
+    handlers: Handlers,
+    message: Message,
+    fields: dict[str, str],
+    ttl: int,
+    quota: Quota,
+) -> NoReturn:
+    """Be the process of one job, and end with an exit code that says whether its end is written down.
+
+    What connects to the store, handlers, ttl and quota are those of the worker. The message told of the job, whose
+    record has the fields.
+    """
+    _end_with_worker()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        client = connect()
+        try:
+            context, kind = JobContext(client, message.job_id, message.id, fields, quota), fields["kind"]
+        except (StoreDamaged, KeyError, TypeError, ValueError):
+            sys.exit(UNREADABLE)
+        outcome = _outcome(handlers, context, kind)
+        context.tell()
+        _write_end(client, context, ttl, outcome)
+        sys.exit(DONE)
+    except NotMine:
+        logger.warning("job %s was taken away while it ran", message.job_id)
+    except StoreUnavailable as error:
+        logger.warning("job %s will be begun again: %s", message.job_id, in_full(error))
+    sys.exit(TRY_AGAIN)
+
+
+def _end_with_worker() -> None:
+    """Have this process killed when its worker dies; what it computes would be for nobody."""
+    if sys.platform == "linux":
+        # Compiled loops keep every thread of Python waiting, so only the system can be relied on.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+    def watch() -> None:
+        worker = multiprocessing.parent_process()
+        if worker is not None:
+            worker.join()
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.Thread(target=watch, name="parent-watch", daemon=True).start()
+
+
+def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | JobError:
+    try:
+        return handlers[kind](context.payload, context)
+    except (NotMine, StoreUnavailable):
+        raise
+    except InvalidInput as error:
+        return JobError(reason="invalid-input", detail=error.detail, pointer=error.pointer)
+    except InvalidOption as error:
+        return JobError(reason="invalid-input", detail=f"{error.option}: {error.detail}")
+    except TooLarge as error:
+        return JobError(reason="too-large", detail=error.detail)
+    except NewerVersion as error:
+        return JobError(reason="newer-version", detail=str(error))
+    except QuotaExceeded as error:
+        return _no_room(error)
+    except MemoryError:
+        return JobError(reason="memory", detail="there was not enough memory for it")
+    except Exception:
+        logger.exception("job %s failed", context.job_id)
+        detail = f"the service failed; its log has the id of the job, {context.job_id}"
+        return JobError(reason="internal-error", detail=detail)
+
+
+def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | JobError) -> None:
+    """Write the end down, however long the store is away: what was computed is not to be computed again."""
+    pause = _END_PAUSE_SECONDS
+    while True:
+        try:
+            error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
+            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
+            state = "failed" if error else "succeeded"
+            args = [context.message, state, ttl, error, bodies]
+            done = scripts.run(client, "end", context.job_id, *args, keys=kept)
+        except QuotaExceeded as full:
+            outcome = _no_room(full)
+        except StoreUnavailable as away:
+            logger.warning("the end of job %s is not written down yet: %s", context.job_id, in_full(away))
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_END_PAUSE_SECONDS)
+        else:
+            if not done:
+                raise NotMine(context.job_id)
+            return
+
+
+def _no_room(error: QuotaExceeded) -> JobError:
+    return JobError(reason="quota", detail=str(error))
+
+
+def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
+    """The bodies of a result, stored; and all their keys."""
+    described, kept = [], []
+    for media_type, body in (outcome or {}).items():
+        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}", context.places)
+        written = context.write(prefix, body)
+        described.append((media_type, prefix, len(written)))
+        kept += written
+    return orjson.dumps(described), kept
+
 
 _READ_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
@@ -133,10 +366,8 @@ class Worker:
     def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
         """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
         began = time.monotonic()
-        job, kind = (
-            InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id),
-            fields.get("kind", ""),
-        )
+        kind = fields.get("kind", "")
+        job = InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
         try:
             with self._spans.job(kind, job) as tell:
                 IN_WORK.set(job)
@@ -156,11 +387,8 @@ class Worker:
             return "unknown"
 
     def _run(self, message: Message, fields: dict[str, str], ran: float) -> None:
-        process = _FORK.Process(
-            target=job_process.main,
-            args=(self._connect, self._handlers, message, fields, self._ttl, self._quota),
-            daemon=True,
-        )
+        args = self._connect, self._handlers, message, fields, self._ttl, self._quota
+        process = _FORK.Process(target=do_job, args=args, daemon=True)
         process.start()
         try:
             stopped = self._watch(process, message, ran)
@@ -169,11 +397,11 @@ class Worker:
             process.join()
         if isinstance(stopped, JobError):
             self._fail(message, stopped)
-        elif process.exitcode == job_process.UNREADABLE:
+        elif process.exitcode == UNREADABLE:
             self._fail(message, _UNREADABLE)
-        elif stopped or process.exitcode == job_process.TRY_AGAIN:
+        elif stopped or process.exitcode == TRY_AGAIN:
             self._persist(lambda: self._queue.take_back(message, deaths=0))
-        elif process.exitcode != job_process.DONE:
+        elif process.exitcode != DONE:
             logger.warning("job %s: its process ended with code %s", message.job_id, process.exitcode)
             self._persist(lambda: self._queue.take_back(message, deaths=1))
 
@@ -225,3 +453,64 @@ class Worker:
                     return
                 time.sleep(pause)
                 pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+
+
+PROGRAM = "app"
+_CHECK_SECONDS = 0.25
+_LONGEST_RESTART_SECONDS = 10.0
+# A worker that lived so long did not die of its start.
+_STEADY_SECONDS = 30.0
+_END_SECONDS = 10.0
+
+
+class WorkerSupervisor:
+    """Starts a number of workers, starts each again when it dies, and ends them with the service.
+
+    They read their settings from the environment. A worker whose service was killed ends by itself.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._stopping = Event()
+        self._threads: list[Thread] = []
+
+    def __enter__(self) -> "WorkerSupervisor":
+        self._threads = [Thread(target=self._keep, name=f"job-worker-{i}", daemon=True) for i in range(self._count)]
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _keep(self) -> None:
+        pause = _CHECK_SECONDS
+        while not self._stopping.is_set():
+            began = time.monotonic()
+            worker = _start()
+            while worker.poll() is None:
+                if self._stopping.wait(_CHECK_SECONDS):
+                    _end_worker(worker)
+                    return
+            steady = time.monotonic() > began + _STEADY_SECONDS
+            pause = _CHECK_SECONDS if steady else min(2 * pause, _LONGEST_RESTART_SECONDS)
+            logger.warning("a job worker ended with code %s; starting another in %.1f s", worker.returncode, pause)
+            self._stopping.wait(pause)
+
+
+def _start() -> "subprocess.Popen[bytes]":
+    # A session of its own: Ctrl-C at the terminal is for the service, which then ends its workers.
+    line = command(PROGRAM, "worker", "--parent", str(os.getpid()))
+    return subprocess.Popen(line, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own program
+
+
+def _end_worker(worker: "subprocess.Popen[bytes]") -> None:
+    worker.terminate()
+    try:
+        worker.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:
+        logger.warning("a job worker does not end; killing it")
+        worker.kill()
+        worker.wait()

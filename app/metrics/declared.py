@@ -1,5 +1,6 @@
 """Every metric of the service: its name, its labels, and what it means. The reference is written from this."""
 
+from functools import partial
 from typing import Literal, NamedTuple
 
 Kind = Literal["counter", "gauge", "histogram"]
@@ -40,72 +41,60 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 _BRIEF_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
 _ROWS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)
 _BATCH = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+_counter, _gauge, _histogram = partial(Declared, "counter"), partial(Declared, "gauge"), partial(Declared, "histogram")
 
-REQUESTS = Declared("counter", "bochner_requests", "Requests that are over.", ("method", "route", "status"))
-REQUEST_SECONDS = Declared(
-    "histogram",
+REQUESTS = _counter("bochner_requests", "Requests that are over.", ("method", "route", "status"))
+REQUEST_SECONDS = _histogram(
     "bochner_request_seconds",
     "Seconds from the head of a request to the end of its answer. Events of jobs last as long as somebody listens.",
     ("method", "route"),
     _SECONDS,
 )
-REQUEST_ROWS = Declared(
-    "histogram",
+REQUEST_ROWS = _histogram(
     "bochner_request_rows",
     "Rows of a request that has some: posted, or of datasets that it names.",
     ("route",),
     _ROWS,
 )
-REQUEST_BYTES = Declared("counter", "bochner_request_bytes", "Bytes of bodies that came.", ("method", "route"))
-RESPONSE_BYTES = Declared("counter", "bochner_response_bytes", "Bytes of bodies that were sent.", ("method", "route"))
-UNREAD = Declared(
-    "counter",
+REQUEST_BYTES = _counter("bochner_request_bytes", "Bytes of bodies that came.", ("method", "route"))
+RESPONSE_BYTES = _counter("bochner_response_bytes", "Bytes of bodies that were sent.", ("method", "route"))
+UNREAD = _counter(
     "bochner_unread_requests",
     "Requests refused before they could be read, as heads too long or too slow: no other metric has them.",
     ("problem",),
 )
-IN_FLIGHT = Declared("gauge", "bochner_requests_in_flight", "Requests in work or waiting.")
-CONNECTIONS = Declared("gauge", "bochner_connections", "Connections of clients.")
-PLACES_TAKEN = Declared("gauge", "bochner_places_taken", "Places that are taken.", ("of",))
-PLACES = Declared("gauge", "bochner_places", "Places there are; beyond them, 503.", ("of",))
-WAITING = Declared("gauge", "bochner_waiting", "Requests that wait for a thread.", ("waits_for",))
-WAITED_SECONDS = Declared(
-    "histogram", "bochner_waited_seconds", "Seconds that work has waited for a thread.", ("waits_for",), _BRIEF_SECONDS
+IN_FLIGHT = _gauge("bochner_requests_in_flight", "Requests in work or waiting.")
+CONNECTIONS = _gauge("bochner_connections", "Connections of clients.")
+PLACES_TAKEN = _gauge("bochner_places_taken", "Places that are taken.", ("of",))
+PLACES = _gauge("bochner_places", "Places there are; beyond them, 503.", ("of",))
+WAITING = _gauge("bochner_waiting", "Requests that wait for a thread.", ("waits_for",))
+WAITED_SECONDS = _histogram(
+    "bochner_waited_seconds", "Seconds that work has waited for a thread.", ("waits_for",), _BRIEF_SECONDS
 )
-BATCH_REQUESTS = Declared(
-    "histogram", "bochner_batch_requests", "Small requests for one map, computed together.", buckets=_BATCH
-)
-BATCH_ROWS = Declared("histogram", "bochner_batch_rows", "Rows of small requests, computed together.", buckets=_ROWS)
-BODIES_BYTES = Declared("gauge", "bochner_bodies_bytes", "Memory of the bodies of requests in work.")
-ANSWERS_BYTES = Declared("gauge", "bochner_answers_bytes", "Memory of long answers that are being sent.")
-CACHE_HITS = Declared("counter", "bochner_cache_hits", "Uses of a map, dataset or index that was ready in memory.")
-CACHE_MISSES = Declared("counter", "bochner_cache_misses", "Loads of a map, dataset or index from the store.")
-CACHE_BYTES = Declared("gauge", "bochner_cache_bytes", "Memory of maps, datasets and indexes kept ready.")
-CACHE_LIMIT = Declared(
-    "gauge", "bochner_cache_limit_bytes", "Memory that maps, datasets and indexes kept ready may take."
-)
-CACHE_ENTRIES = Declared("gauge", "bochner_cache_entries", "Maps, datasets and indexes kept ready.")
-STORE_SECONDS = Declared(
-    "histogram",
+BATCH_REQUESTS = _histogram("bochner_batch_requests", "Small requests for one map, computed together.", buckets=_BATCH)
+BATCH_ROWS = _histogram("bochner_batch_rows", "Rows of small requests, computed together.", buckets=_ROWS)
+BODIES_BYTES = _gauge("bochner_bodies_bytes", "Memory of the bodies of requests in work.")
+ANSWERS_BYTES = _gauge("bochner_answers_bytes", "Memory of long answers that are being sent.")
+CACHE_HITS = _counter("bochner_cache_hits", "Uses of a map, dataset or index that was ready in memory.")
+CACHE_MISSES = _counter("bochner_cache_misses", "Loads of a map, dataset or index from the store.")
+CACHE_BYTES = _gauge("bochner_cache_bytes", "Memory of maps, datasets and indexes kept ready.")
+CACHE_LIMIT = _gauge("bochner_cache_limit_bytes", "Memory that maps, datasets and indexes kept ready may take.")
+CACHE_ENTRIES = _gauge("bochner_cache_entries", "Maps, datasets and indexes kept ready.")
+STORE_SECONDS = _histogram(
     "bochner_store_seconds",
     "Seconds of a call to the store, with all that is tried again.",
     ("command", "outcome"),
     _BRIEF_SECONDS,
 )
-STARTS = Declared(
-    "counter", "bochner_process_starts", "Processes started; more than there should be have died.", ("role",)
-)
-PROCESSES = Declared("gauge", "bochner_processes", "Processes that live.", ("role",))
-CPU = Declared(
-    "counter",
+STARTS = _counter("bochner_process_starts", "Processes started; more than there should be have died.", ("role",))
+PROCESSES = _gauge("bochner_processes", "Processes that live.", ("role",))
+CPU = _counter(
     "bochner_process_cpu_seconds",
     "Processor time of all processes, dead ones too. That of a job is added when it has ended.",
     ("role",),
 )
-RESIDENT = Declared("gauge", "bochner_process_resident_bytes", "Resident memory of all processes.", ("role",))
-OPEN_FILES = Declared(
-    "gauge", "bochner_process_open_files", "Files and sockets that all processes have open.", ("role",)
-)
+RESIDENT = _gauge("bochner_process_resident_bytes", "Resident memory of all processes.", ("role",))
+OPEN_FILES = _gauge("bochner_process_open_files", "Files and sockets that all processes have open.", ("role",))
 COUNTED = (
     *(REQUESTS, REQUEST_SECONDS, REQUEST_ROWS, REQUEST_BYTES, RESPONSE_BYTES, UNREAD, IN_FLIGHT, CONNECTIONS),
     *(PLACES_TAKEN, PLACES, WAITING, WAITED_SECONDS, BATCH_REQUESTS, BATCH_ROWS, BODIES_BYTES, ANSWERS_BYTES),
@@ -114,22 +103,18 @@ COUNTED = (
 )
 """Counted by the processes of one service, and told as their sum."""
 
-STORE_UP = Declared("gauge", "bochner_store_up", "1 if the store has answered just now, else 0.")
-STORE_BYTES = Declared("gauge", "bochner_store_bytes", "Bytes of arrays, specs and jobs that the store keeps.")
-STORE_NAMES = Declared("gauge", "bochner_store_names", "Maps, datasets and jobs that the store keeps.")
-STORE_BYTES_LIMIT = Declared("gauge", "bochner_store_limit_bytes", "Bytes that it may keep; beyond them, 507.")
-STORE_NAMES_LIMIT = Declared("gauge", "bochner_store_limit_names", "Names that it may keep; beyond them, 507.")
-STORE_MEMORY = Declared("gauge", "bochner_store_memory_bytes", "Memory of the store's server.")
-STORE_WARNINGS = Declared("gauge", "bochner_store_warnings", "Warnings of `/health/ready`, as of a disk that is full.")
-JOBS = Declared("gauge", "bochner_jobs", "Jobs that wait or run.", ("state",))
-JOBS_ENDED = Declared("counter", "bochner_jobs_ended", "Jobs that have ended.", ("kind", "state"))
-JOB_SECONDS_RUN = Declared(
-    "histogram", "bochner_job_seconds", "Seconds from the first start of a job to its end.", ("kind",)
-)
-JOB_SECONDS_WAITED = Declared(
-    "histogram", "bochner_job_wait_seconds", "Seconds that a job has waited for a worker.", ("kind",)
-)
-INFO = Declared("gauge", "bochner_info", "1, with versions.", ("version", "numpy", "scipy", "python"))
+STORE_UP = _gauge("bochner_store_up", "1 if the store has answered just now, else 0.")
+STORE_BYTES = _gauge("bochner_store_bytes", "Bytes of arrays, specs and jobs that the store keeps.")
+STORE_NAMES = _gauge("bochner_store_names", "Maps, datasets and jobs that the store keeps.")
+STORE_BYTES_LIMIT = _gauge("bochner_store_limit_bytes", "Bytes that it may keep; beyond them, 507.")
+STORE_NAMES_LIMIT = _gauge("bochner_store_limit_names", "Names that it may keep; beyond them, 507.")
+STORE_MEMORY = _gauge("bochner_store_memory_bytes", "Memory of the store's server.")
+STORE_WARNINGS = _gauge("bochner_store_warnings", "Warnings of `/health/ready`, as of a disk that is full.")
+JOBS = _gauge("bochner_jobs", "Jobs that wait or run.", ("state",))
+JOBS_ENDED = _counter("bochner_jobs_ended", "Jobs that have ended.", ("kind", "state"))
+JOB_SECONDS_RUN = _histogram("bochner_job_seconds", "Seconds from the first start of a job to its end.", ("kind",))
+JOB_SECONDS_WAITED = _histogram("bochner_job_wait_seconds", "Seconds that a job has waited for a worker.", ("kind",))
+INFO = _gauge("bochner_info", "1, with versions.", ("version", "numpy", "scipy", "python"))
 ASKED = (
     *(STORE_UP, STORE_BYTES, STORE_NAMES, STORE_BYTES_LIMIT, STORE_NAMES_LIMIT, STORE_MEMORY, STORE_WARNINGS),
     *(JOBS, JOBS_ENDED, JOB_SECONDS_RUN, JOB_SECONDS_WAITED, INFO),

@@ -1,14 +1,138 @@
-"""What a process counts, and how it is told."""
+"""What the processes of a service count, side by side, and how it is told.
 
-from typing import Any
+Each process holds a slot: a number that no other living process holds, kept by a lock that the system drops with the
+process. It counts in mapped files of its slot, as the client library of Prometheus has them, so that what it has
+counted stays when it is killed. The next process that takes the slot goes on counting where the dead one stopped: no
+counter goes down, and there are no more files than there were processes at a time. Gauges of a slot that nobody holds
+are removed.
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+Once a second each process writes down that it lives, and how much memory and time it takes.
+"""
+
+import fcntl
+import os
+import resource
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from itertools import count
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess, values
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from app.metrics import declared
 from app.metrics.declared import Declared
-from app.metrics.slots import LIVE_SUM, Slot
+
+# Counting must never wait for a disk: a page of a file that is just being written back cannot be changed.
+_MEMORY = Path("/dev/shm")  # noqa: S108 - directories there are made by mkdtemp
+_PREFIX = "bochner-metrics-"
+_SERVICE = "service.lock"
+_KIB = 1 << 10
+# What the files of a process take, from the beginning: a mapped page that finds no room ends its process.
+_SIZES = {"counter": 256 * _KIB, "histogram": 1024 * _KIB, "gauge_livesum": 64 * _KIB}
+# Containers have 64 MiB there.
+_LEAST_FREE = 32 << 20
+# So long may a service take from making its directory to locking it.
+_NEW_SECONDS = 60.0
+
+# Between two beats.
+_SECONDS = 1.0
+
+LIVE_SUM: Literal["livesum"] = "livesum"
+"""The mode of all gauges: the sum over the processes that live."""
+
+
+@contextmanager
+def shared() -> Iterator[Path]:
+    """A directory for the processes of a service, for the length of a with block.
+
+    Those that killed services have left are removed.
+    """
+    for parent in {*_parents()}:
+        for left in parent.glob(_PREFIX + "*"):
+            _remove(left)
+    directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=next(_parents())))
+    with _locked(directory / _SERVICE):
+        try:
+            yield directory
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class Slot:
+    """The slot of this process in a directory. Metrics that are made from now on count in its files.
+
+    A process has one, and keeps it to its end.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        for number in count():
+            with suppress(_Taken):
+                self._held = ExitStack()
+                self._held.enter_context(_locked(directory / f"{number}.lock"))
+                break
+        self._number = number
+        multiprocess.mark_process_dead(number, str(directory))
+        for kind, size in _SIZES.items():
+            path = directory / f"{kind}_{number}.db"
+            if not path.exists():
+                new = path.with_suffix(".new")  # others may look at any moment, and cannot read half a file
+                new.write_bytes(bytes(size))
+                new.rename(path)
+        values.ValueClass = values.MultiProcessValue(lambda: number)
+
+    def register(self, registry: CollectorRegistry) -> None:
+        """Have a registry collect what all processes have counted."""
+        for path in self._directory.glob("[0-9]*.lock"):
+            if path.stem != str(self._number):
+                with suppress(_Taken), _locked(path):  # nobody holds it: its gauges go
+                    multiprocess.mark_process_dead(path.stem, str(self._directory))
+        multiprocess.MultiProcessCollector(registry, str(self._directory))
+
+
+def _parents() -> Iterator[Path]:
+    """Where a directory may be, the best place first."""
+    if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _LEAST_FREE:
+        yield _MEMORY
+    yield Path(tempfile.gettempdir())
+
+
+def _remove(left: Path) -> None:
+    with suppress(OSError, _Taken):  # of another user, or in use
+        if time.time() - left.stat().st_mtime >= _NEW_SECONDS:
+            with _locked(left / _SERVICE):
+                shutil.rmtree(left, ignore_errors=True)
+
+
+class _Taken(Exception):
+    """Another process has the lock."""
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Lock a file for the length of a with block; _Taken if another process has locked it.
+
+    The lock is not handed on to processes that begin as copies of this one, as those of jobs do, and their end does not
+    free it.
+    """
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except (BlockingIOError, PermissionError) as error:
+            raise _Taken(path) from error
+        yield
+    finally:
+        os.close(file)
+
 
 _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
@@ -42,8 +166,6 @@ class Meters:
         self._batch_requests, self._batch_rows = histogram(declared.BATCH_REQUESTS), histogram(declared.BATCH_ROWS)
         self._hits, self._misses = counter(declared.CACHE_HITS), counter(declared.CACHE_MISSES)
         self._store = histogram(declared.STORE_SECONDS)
-        # Looking a series up by its labels takes as long as counting in it.
-        self._series: dict[tuple[str, ...], Any] = {}
         self.in_flight = 0
         """Requests in work."""
         self.connections = 0
@@ -52,22 +174,22 @@ class Meters:
     def request(self, method: str, route: str, status: int, seconds: float, rows: int, came: int, sent: int) -> None:
         """Count a request that is over."""
         method = method if method in _METHODS else "other"
-        self._of(self._requests, method, route, str(status)).inc()
-        self._of(self._seconds, method, route).observe(seconds)
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(method, route).observe(seconds)
         if rows:
-            self._of(self._rows, route).observe(rows)
+            self._rows.labels(route).observe(rows)
         if came:
-            self._of(self._came, method, route).inc(came)
+            self._came.labels(method, route).inc(came)
         if sent:
-            self._of(self._sent, method, route).inc(sent)
+            self._sent.labels(method, route).inc(sent)
 
     def unread(self, problem: str) -> None:
         """Count a request that was refused before it could be read."""
-        self._of(self._unread, problem).inc()
+        self._unread.labels(problem).inc()
 
     def waited(self, waits_for: str, seconds: float) -> None:
         """Count the time that work has waited for a thread."""
-        self._of(self._waited, waits_for).observe(seconds)
+        self._waited.labels(waits_for).observe(seconds)
 
     def batch(self, requests: int, rows: int) -> None:
         """Count small requests that are computed together."""
@@ -80,7 +202,7 @@ class Meters:
 
     def asked_store(self, command: str, seconds: float, failed: bool) -> None:
         """Count a call to the store."""
-        self._of(self._store, command, "error" if failed else "ok").observe(seconds)
+        self._store.labels(command, "error" if failed else "ok").observe(seconds)
 
     def told(self, accept: str, asked: Collector) -> tuple[bytes, str]:
         """All that the processes of the service have counted, and what `asked` collects besides; and its media type."""
@@ -90,8 +212,44 @@ class Meters:
         encode, media_type = choose_encoder(accept)
         return encode(registry), media_type
 
-    def _of(self, metric: Any, *labels: str) -> Any:
-        series = self._series.get((metric, *labels))
-        if series is None:
-            series = self._series[(metric, *labels)] = metric.labels(*labels)
-        return series
+
+class Heartbeat:
+    """Tells of this process.
+
+    Args:
+        slot: that of the process.
+        role: what the process is, as in `declared.LABELS`.
+        sample: sets gauges of the process besides.
+    """
+
+    def __init__(self, slot: Slot, role: str, sample: Callable[[], None] = lambda: None) -> None:
+        self._slot = slot
+        counter(declared.STARTS).labels(role).inc()
+        gauge(declared.PROCESSES).labels(role).set(1)
+        self._cpu = counter(declared.CPU).labels(role)
+        self._resident = gauge(declared.RESIDENT).labels(role)
+        self._open_files = gauge(declared.OPEN_FILES).labels(role)
+        self._sample = sample
+        self._process, self._told = psutil.Process(), 0.0
+        self._beating = threading.Lock()
+
+    def start(self) -> None:
+        """Beat until the process ends."""
+        threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
+
+    def beat(self) -> None:
+        """Tell how things are now."""
+        with self._beating:  # else two threads would both add what is new
+            # With that of its children that have ended: the processes of jobs.
+            times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+            used = sum(one.ru_utime + one.ru_stime for one in times)
+            self._cpu.inc(max(0.0, used - self._told))
+            self._told = used
+            self._resident.set(self._process.memory_info().rss)
+            self._open_files.set(self._process.num_fds())
+            self._sample()
+
+    def _run(self) -> None:
+        while True:
+            self.beat()
+            time.sleep(_SECONDS)

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import cachetools
 
 from app.store.errors import Gone
-from app.store.index_manifest import MapOfIndex
+from app.store.indexes import MapOfIndex
 from app.store.manifest import Manifest
 
 

@@ -22,7 +22,7 @@ from app.services.limits import Limits
 from app.store.datasets import DatasetManifest, DatasetStore, described
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
-from app.store.named_reader import Arrays
+from app.store.named import Arrays
 
 
 class DatasetEntry(BaseModel):

@@ -23,9 +23,7 @@ from app.services.indexes import Indexes, OpenIndex, layout
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
 from app.store.errors import StoreDamaged
-from app.store.index_manifest import IndexManifest
-from app.store.index_scripts import BLOCK, MARK_BYTES
-from app.store.indexes import Block, Entry, IndexFull, IndexState, IndexStore
+from app.store.indexes import BLOCK, MARK_BYTES, Block, Entry, IndexFull, IndexManifest, IndexState, IndexStore
 
 # Blocks, or vectors to be compared exactly, that are read by one call: some megabytes.
 _BYTES_AT_ONCE = 1 << 22

@@ -24,9 +24,7 @@ from app.core.progress import Pause, no_pause
 from app.services.errors import IndexExists, IndexNotFound
 from app.services.maps import Maps
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
-from app.store.index_manifest import IndexManifest, MapOfIndex
-from app.store.index_scripts import BLOCK
-from app.store.indexes import IndexState, IndexStore
+from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
 from app.store.named import end

@@ -15,9 +15,9 @@ from app.core.maps import build, family_of
 from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.errors import NotMine
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
+from app.jobs.record import NotMine
 from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, drawn, settled
 from app.services.datasets import Datasets
 from app.services.errors import Check, DatasetNotFound, MapExists, unchecked
@@ -25,9 +25,8 @@ from app.services.limits import Limits
 from app.services.maps import MapRecord, read_spec, record
 from app.services.status import versions
 from app.store.errors import Gone, StoreUnavailable
-from app.store.map_manifest import MapManifest, SpecEntry
-from app.store.maps import MapStore, NewMap
-from app.store.reservations import NameTaken, State
+from app.store.maps import MapManifest, MapStore, NewMap, SpecEntry
+from app.store.named import NameTaken, State
 
 KIND = "build-map"
 

@@ -20,20 +20,18 @@ from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived, family_of, opened
 from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
-from app.jobs.errors import JobHasEnded, JobNotFound
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobError, link
+from app.jobs.record import JobError, JobHasEnded, JobNotFound, link
 from app.services.asked import LeftOpen
 from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
 from app.services.limits import Limits
 from app.services.vectors import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.index_manifest import MapOfIndex
-from app.store.map_manifest import MapManifest, digest
-from app.store.maps import MapStore
+from app.store.indexes import MapOfIndex
+from app.store.maps import MapManifest, MapStore, digest
+from app.store.named import State
 from app.store.pins import Pins
-from app.store.reservations import State
 
 # The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
 _LONG_SPEC = 1 << 16

@@ -15,7 +15,7 @@ from app.metrics import declared
 from app.metrics.declared import Declared
 from app.services.warm_up import get_ready
 from app.store.account import Account, Quota
-from app.store.clients import Client
+from app.store.connection import Client
 from app.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from app.store.servers import StoreInfo, memory_of
 

@@ -1,11 +1,17 @@
 """The account of what is kept: how much there is, whose it is, and the refusal of more.
 
-What lies in pieces is an entry of the account, by what its keys begin with: `bochner:{map:m}:<token>` for all arrays of
-a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a map, a
-dataset or the record of a job, else 0) and an owner; it ends when its keys do.
+What lies in pieces is an entry of the account, by what its keys begin with: `bochner:{map:m}:<token>` for all arrays
+of a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a map,
+a dataset or the record of a job, else 0) and an owner; it ends when its keys do.
 
 Whatever is to be written is entered first, and so either has room or is refused. The scripts that make it stay, give
 it a time to live or remove it do the same with its entry, so that the sums are those of the entries at any moment.
+
+Each place of a store keeps an account of its own, see `places`. The hash `bochner:account:entries` has the entries,
+the sorted set `bochner:account:ends` the times when those end that do, and the hash `bochner:account` the sums, of all
+and of each owner. No script sees the sums of all places. So what is to be written is entered in its own place first,
+and then all sums are read: where they pass a limit, it is taken out again. Two that come at once may then both be
+refused where there was room for one; what was let in never passes the limit.
 """
 
 from collections.abc import Sequence
@@ -14,11 +20,9 @@ from typing import Any, NamedTuple, cast
 
 import redis
 
-from app.store import account_scripts as scripts
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged, at_once
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import places_of, root_of
-from app.store.totals import Totals
 
 # Seconds that pieces stay if whoever wrote them never says what they belong to.
 UNCOMMITTED_TTL = 900
@@ -59,12 +63,13 @@ class Account:
     """
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
-        self._client, self._totals = client, Totals(client, *quota)
-        self._roots = places_of(client).roots
-        # Where there are several places, none knows what the others hold.
-        self._most = ["" if most is None or len(self._roots) > 1 else most for most in quota]
-        every = scripts.CHARGE, scripts.CHECK, scripts.DISCARD, scripts.USAGE
-        self._charge, self._check, self._discard, self._usage = map(client.register_script, every)
+        self._client, self._quota = client, quota
+        self._sums = [root + SUMS for root in places_of(client).roots]
+        self.is_spread = len(self._sums) > 1
+        """Whether there are several places: none knows what the others hold."""
+        self.most = ["" if most is None or self.is_spread else most for most in quota]
+        """The quota as scripts are given it."""
+        self._charge, self._discard, self._usage = map(client.register_script, (CHARGE, DISCARD, USAGE))
 
     def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
         """Enter what is about to be written; gives the moment when its keys shall expire, in seconds of the store.
@@ -78,23 +83,22 @@ class Account:
             QuotaExceeded: there is no room.
         """
         args = [part for entry in entries for part in entry]
-        keys = [root_of(entries[0].key) + scripts.SUMS]
+        keys = [root_of(entries[0].key) + SUMS]
+        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
         with store_errors():
-            told = cast("list[Any]", self._charge(keys=keys, args=[*self._most, owner, within, UNCOMMITTED_TTL, *args]))
-        _refuse(told, entries)
-        if len(self._roots) > 1 and not told[2]:
-            self._require_room(entries, owner)
+            told = cast("list[Any]", self._charge(keys=keys, args=[*self.most, owner, within, UNCOMMITTED_TTL, *args]))
+        refuse(told, nbytes, names)
+        if self.is_spread and not told[2]:
+            try:
+                self._require_room(owner, nbytes, names, entered=True)
+            except (QuotaExceeded, StoreUnavailable):
+                self.discard([], [entry.key for entry in entries])
+                raise
         return int(told[1])
 
-    def check(self, nbytes: int, owner: str = "") -> None:
-        """Raise QuotaExceeded if there is no room for one more name with so many bytes."""
-        if len(self._roots) > 1:
-            self._totals.require_room(owner, nbytes, 1, entered=False)
-            return
-        keys = [self._roots[0] + scripts.SUMS]
-        with store_errors():
-            told = cast("list[Any] | None", self._check(keys=keys, args=[*self._most, owner, nbytes, 1]))
-        _refuse(told or [b""], [Entry("", nbytes, 1)])
+    def check(self, nbytes: int, owner: str = "", names: int = 1) -> None:
+        """Raise QuotaExceeded if there is no room for so many names more with so many bytes."""
+        self._require_room(owner, nbytes, names, entered=False)
 
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
         """Remove keys and entries that still have a time to live, as what they were written for has failed.
@@ -102,17 +106,14 @@ class Account:
         A store that is full must not stay full of what was never committed; one that is away removes them in time.
         """
         if keys or entries:
-            sums = root_of([*keys, *entries][0]) + scripts.SUMS
+            sums = root_of([*keys, *entries][0]) + SUMS
             with suppress(StoreUnavailable), store_errors():
                 self._discard(keys=[sums, *keys], args=entries)
 
     def usage(self, owner: str = "") -> Usage:
         """How much an owner keeps, or all together."""
         with store_errors():
-            told = [
-                cast("list[bytes | None]", self._usage(keys=[root + scripts.SUMS], args=[owner]))
-                for root in self._roots
-            ]
+            told = [cast("list[bytes | None]", self._usage(keys=[sums], args=[owner])) for sums in self._sums]
         return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
     @acknowledged()
@@ -121,25 +122,165 @@ class Account:
         with store_errors():
             for what, most in zip(("bytes", "names"), quota, strict=True):
                 field = f"max_{what} {owner}"
-                for root in self._roots:
+                for sums in self._sums:
                     if most is None:
-                        self._client.hdel(root + scripts.SUMS, field)
+                        self._client.hdel(sums, field)
                     else:
-                        self._client.hset(root + scripts.SUMS, field, most)
+                        self._client.hset(sums, field, most)
 
-    def _require_room(self, entries: Sequence[Entry], owner: str) -> None:
-        """Take entries out again if all places together have no room for them."""
-        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
-        try:
-            self._totals.require_room(owner, nbytes, names, entered=True)
-        except (QuotaExceeded, StoreUnavailable):
-            self.discard([], [entry.key for entry in entries])
-            raise
+    def owner_of(self, entry: str) -> str:
+        """Whose an entry is; "" for nobody's, and for one that is not there."""
+        with store_errors():
+            found = cast("bytes | None", self._client.hget(root_of(entry) + ENTRIES, entry))
+        return "" if found is None else found.decode().split(" ", 2)[2]
+
+    def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
+        """Raise QuotaExceeded if all places have no room for so much, which is entered already or is not."""
+        if self._passed(owner, nbytes, names, entered) is None:
+            return
+        self.usage(owner)  # forgets what has expired, and may be counted still
+        refusal = self._passed(owner, nbytes, names, entered)
+        if refusal is not None:
+            raise refusal
+
+    def _passed(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
+        """The refusal of so much more, None if there is room. Nobody has no limits of its own."""
+        fields = ["bytes", "names", *(f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names"))]
+        told = at_once(self._client, self._sums, lambda asked, sums: asked.hmget(sums, fields))
+        *added, most_bytes, most_names = zip(*told, strict=True)
+        # The limits of an owner stand in every place; one that is not there yet has none.
+        limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]
+        called = ("max_store_bytes", "max_store_names", "key_bytes", "key_names")
+        for limit, most, each, wanted in zip(called, (*self._quota, *limits), added, 2 * (nbytes, names), strict=True):
+            before = sum(int(one or 0) for one in each) - (wanted if entered else 0)
+            if most is not None and wanted > 0 and before + wanted > most:
+                return QuotaExceeded(limit, most, before, wanted)
+        return None
 
 
-def _refuse(told: list[Any], entries: Sequence[Entry]) -> None:
-    """Raise QuotaExceeded for the limit that a script has named, if it has."""
-    if told[0]:
-        limit, allowed, there = told[0].decode(), int(told[1]), int(told[2])
-        wanted = sum(entry.names if limit.endswith("names") else entry.nbytes for entry in entries)
-        raise QuotaExceeded(limit, allowed, there, wanted)
+def refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
+    """Raise QuotaExceeded for the limit that a script has named, if it has, which so much more would pass."""
+    if limit and limit[0]:
+        name, allowed, there = limit[0].decode(), int(limit[1]), int(limit[2])
+        raise QuotaExceeded(name, allowed, there, names if name.endswith("names") else nbytes)
+
+
+SUMS, ENTRIES = "account", "account:entries"
+"""Keys, behind the root of a place."""
+# Entries looked at by one call.
+AT_ONCE = 500
+
+# For scripts, whose first key tells the place: all that they change is there. An entry ends a second after its keys, so
+# that there are never keys without it.
+LUA = f"""
+local ROOT = string.match(KEYS[1], '^bochner:{{%w+}}:') or 'bochner:'
+local SUMS, ENTRIES, ENDS = ROOT .. '{SUMS}', ROOT .. '{ENTRIES}', ROOT .. 'account:ends'
+local function now()
+  local t = redis.call('TIME')
+  return tonumber(t[1]) + tonumber(t[2]) / 1000000
+end
+-- Nothing is added where nothing changes: Lua's -0 is no number to HINCRBY on Redis 7.0.
+local function add(field, by)
+  if by == 0 then return end
+  if redis.call('HINCRBY', SUMS, field, by) == 0 then redis.call('HDEL', SUMS, field) end
+end
+local function add_to(owner, bytes, names)
+  add('bytes', bytes)
+  add('names', names)
+  if owner == '' then return end
+  add('bytes ' .. owner, bytes)
+  add('names ' .. owner, names)
+end
+local function booked(entry) return redis.call('HEXISTS', ENTRIES, entry) == 1 end
+local function unbook(entry)
+  local found = redis.call('HGET', ENTRIES, entry)
+  if not found then return end
+  local bytes, names, owner = string.match(found, '^(%d+) (%d+) (.*)$')
+  redis.call('HDEL', ENTRIES, entry)
+  redis.call('ZREM', ENDS, entry)
+  add_to(owner, -bytes, -names)
+end
+local function book(entry, bytes, names, owner)
+  unbook(entry)
+  redis.call('HSET', ENTRIES, entry, bytes .. ' ' .. names .. ' ' .. owner)
+  add_to(owner, bytes, names)
+end
+-- An entry lives for so many seconds from now on, as its keys do; '' for ever.
+local function lives(entry, seconds)
+  if not booked(entry) then return end
+  if seconds == '' then redis.call('ZREM', ENDS, entry)
+  else redis.call('ZADD', ENDS, now() + seconds + 1, entry) end
+end
+-- The same, as a key does that is there.
+local function lives_as(entry, key)
+  local left = redis.call('PTTL', key)
+  lives(entry, left < 0 and '' or left / 1000)
+end
+local function sweep()
+  repeat
+    local over = redis.call('ZRANGEBYSCORE', ENDS, '-inf', now(), 'LIMIT', 0, {AT_ONCE})
+    for _, entry in ipairs(over) do unbook(entry) end
+  until #over == 0
+end
+local function of_job(entry) return string.find(entry, ROOT .. '{{job:', 1, true) == 1 end
+-- The entry of everything that a thing has, by the key of its manifest, and that of any piece.
+local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
+local function entry_of(piece)
+  return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', ''))
+end
+-- The limit that so much more would pass, and its value; nil if there is room.
+local function passed(owner, bytes, names, most_bytes, most_names)
+  local limits = {{
+    {{'max_store_bytes', 'bytes', bytes, most_bytes}}, {{'max_store_names', 'names', names, most_names}},
+  }}
+  if owner ~= '' then
+    for what, wanted in pairs({{bytes = bytes, names = names}}) do
+      local most = redis.call('HGET', SUMS, 'max_' .. what .. ' ' .. owner)
+      table.insert(limits, {{'key_' .. what, what .. ' ' .. owner, wanted, most or ''}})
+    end
+  end
+  for _, limit in ipairs(limits) do
+    local there = tonumber(redis.call('HGET', SUMS, limit[2]) or 0)
+    if limit[3] > 0 and limit[4] ~= '' and there + limit[3] > tonumber(limit[4]) then
+      return {{limit[1], tonumber(limit[4]), there}}
+    end
+  end
+end
+"""
+
+# KEYS: sums. ARGV: most bytes, most names ('' for any), owner, an entry that has room for all of it ('' for none),
+# seconds to live, then entry, bytes and names of each. Gives the moment when keys are to expire, in seconds, or the
+# limit that is passed; and whether there was an entry that had room. A repeated charge finds its entries.
+CHARGE = f"""{LUA}
+local owner, seconds, bytes, names = ARGV[3], tonumber(ARGV[5]), 0, 0
+if booked(ARGV[6]) then return {{'', math.floor(redis.call('ZSCORE', ENDS, ARGV[6]) or now()) - 1, 0}} end
+sweep()
+for i = 6, #ARGV, 3 do bytes, names = bytes + ARGV[i + 1], names + ARGV[i + 2] end
+local roomy = booked(ARGV[4])
+local limit = not roomy and passed(owner, bytes, names, ARGV[1], ARGV[2])
+if limit then return limit end
+local deadline = math.floor(now()) + seconds
+for i = 6, #ARGV, 3 do
+  book(ARGV[i], ARGV[i + 1], ARGV[i + 2], owner)
+  redis.call('ZADD', ENDS, deadline + 1, ARGV[i])
+end
+return {{'', deadline, roomy and 1 or 0}}
+"""
+
+# KEYS: sums, pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a
+# job.
+DISCARD = f"""{LUA}
+for i = 2, #KEYS do
+  if redis.call('TTL', KEYS[i]) >= 0 then redis.call('UNLINK', KEYS[i]) end
+end
+for _, entry in ipairs(ARGV) do
+  if redis.call('ZSCORE', ENDS, entry) and redis.call('EXISTS', entry) == 0 then unbook(entry) end
+end
+"""
+
+# KEYS: sums. ARGV: owner, '' for all. A store that takes no writes still answers.
+USAGE = f"""{LUA}
+pcall(sweep)
+local of = ARGV[1] == '' and '' or ' ' .. ARGV[1]
+return redis.call('HMGET', SUMS, 'bytes' .. of, 'names' .. of)
+"""

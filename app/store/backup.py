@@ -1,4 +1,4 @@
-"""A backup of a running store: the snapshot that its server gives to a new replica, kept as a file.
+"""A backup of a running store: the snapshot that its server gives to a new replica, kept as a file, and put back.
 
 The server forks for it. So it is of one moment, after the backup has begun, and writes go on meanwhile. Of a cluster,
 the snapshots of all primaries stand one after the other, each of a moment of its own: what belongs together lies in one
@@ -9,19 +9,21 @@ import mmap
 import os
 import re
 import socket
-import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from app.store import snapshot
-from app.store.clients import Client
-from app.store.data_files import created
-from app.store.errors import StoreUnavailable
-from app.store.lasting import sync
-from app.store.servers import addresses
-from app.store.snapshot_walk import SnapshotBroken
+import redis
+from pydantic import ValidationError
+
+from app.store import identity, snapshot
+from app.store.connection import Client, check_room
+from app.store.data_files import created, sync
+from app.store.errors import StoreFull, StoreUnavailable, store_errors
+from app.store.identity import KEY, Mark
+from app.store.places import ONE, ROOT, N, inside, places_of, root_of
+from app.store.servers import primaries
+from app.store.snapshot import STREAMS, Key, SnapshotBroken
 
 # A server that prepares a snapshot sends an empty line every ten seconds.
 _PATIENCE_SECONDS = 60.0
@@ -48,16 +50,15 @@ def back_up(client: Client, path: Path) -> int:
         raise BackupFailed(f"{path} is there already.")
     try:
         with created(part) as file:
-            for options in addresses(client):
-                with _line(options) as line:
-                    for chunk in _sent(line):
-                        file.write(chunk)
+            for server in primaries(client):
+                for chunk in _sent(server):
+                    file.write(chunk)
             file.flush()
             os.fsync(file.fileno())
         keys = check(part)
         part.rename(path)
         sync(path.parent)
-    except (OSError, ssl.SSLError, StoreUnavailable) as error:
+    except (OSError, StoreUnavailable) as error:
         raise BackupFailed(f"There is no backup: {error}.") from error
     finally:
         part.unlink(missing_ok=True)
@@ -82,54 +83,24 @@ def check(path: Path) -> int:
         raise BackupFailed(f"{path} cannot be read: {error}.") from error
 
 
-@contextmanager
-def _line(options: dict[str, Any]) -> Iterator[socket.socket]:
-    """A connection to the server of a client, whose options are given: the client gives no bytes as they come."""
-    with ExitStack() as closing:
-        if "path" in options:
-            line = closing.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-            line.settimeout(_PATIENCE_SECONDS)
-            line.connect(options["path"])
-        else:
-            address = (options.get("host", "localhost"), options.get("port", 6379))
-            line = closing.enter_context(socket.create_connection(address, _PATIENCE_SECONDS))
-            if any(name.startswith("ssl_") for name in options):
-                line = closing.enter_context(_secure(line, address[0], options))
-        if options.get("password"):
-            user = [options["username"]] if options.get("username") else []
-            _ask(line, "AUTH", *user, options["password"])
-        yield line
+def _sent(server: redis.Redis) -> Iterator[bytes]:
+    """The bytes of a snapshot, as a server sends them to a new replica: the client gives no bytes as they come."""
+    connection: Any = server.connection_pool.make_connection()
+    try:
+        with store_errors():
+            connection.connect()
+            connection.send_command("REPLCONF", "capa", "eof")
+            connection.read_response()
+            connection.send_command("SYNC")
+        line: socket.socket = connection._get_socket()
+        line.settimeout(_PATIENCE_SECONDS)
+        yield from _snapshot(line)
+    finally:
+        connection.disconnect()
 
 
-def _secure(line: socket.socket, host: str, options: dict[str, Any]) -> ssl.SSLSocket:
-    context = ssl.create_default_context(cafile=options.get("ssl_ca_certs"), capath=options.get("ssl_ca_path"))
-    if options.get("ssl_certfile"):
-        context.load_cert_chain(options["ssl_certfile"], options.get("ssl_keyfile"), options.get("ssl_password"))
-    context.check_hostname = bool(options.get("ssl_check_hostname", True))
-    if options.get("ssl_cert_reqs") in ("none", ssl.CERT_NONE):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context.wrap_socket(line, server_hostname=host)
-
-
-def _ask(line: socket.socket, *words: str) -> None:
-    _send(line, *words)
-    reply = b""
-    while not reply.endswith(b"\r\n"):
-        reply += _received(line, 1)
-    if reply.startswith(b"-"):
-        raise BackupFailed(f"The store refuses {words[0]}: {reply[1:].decode(errors='replace').strip()}.")
-
-
-def _send(line: socket.socket, *words: str) -> None:
-    encoded = [word.encode() for word in words]
-    line.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in encoded))
-
-
-def _sent(line: socket.socket) -> Iterator[bytes]:
-    """The bytes of a snapshot, as a server sends them to a new replica."""
-    _ask(line, "REPLCONF", "capa", "eof")
-    _send(line, "SYNC")
+def _snapshot(line: socket.socket) -> Iterator[bytes]:
+    """The bytes of a snapshot that come: so many, or up to a mark."""
     head = b""
     while (found := _FIRST_LINE.match(head)) is None:
         if len(head.lstrip(b"\n")) > _LONGEST_LINE:
@@ -137,8 +108,12 @@ def _sent(line: socket.socket) -> Iterator[bytes]:
         head = head.lstrip(b"\n") + _received(line, 1)
     if found["error"]:
         raise BackupFailed(f"The store refuses SYNC: {found['error'][1:].decode(errors='replace')}.")
-    if found["mark"]:
-        yield from _until(line, found["mark"])
+    if mark := found["mark"]:
+        held = b""
+        while not held.endswith(mark):
+            yield held[: -len(mark)]
+            held = held[-len(mark) :] + _received(line, _CHUNK_BYTES)
+        yield held[: -len(mark)]
         return
     left = int(found["length"])
     while left:
@@ -147,17 +122,118 @@ def _sent(line: socket.socket) -> Iterator[bytes]:
         yield chunk
 
 
-def _until(line: socket.socket, mark: bytes) -> Iterator[bytes]:
-    """The bytes that a line receives before a mark, which ends the snapshot."""
-    held = b""
-    while not held.endswith(mark):
-        yield held[: -len(mark)]
-        held = held[-len(mark) :] + _received(line, _CHUNK_BYTES)
-    yield held[: -len(mark)]
-
-
 def _received(line: socket.socket, n: int) -> bytes:
     chunk = line.recv(n)
     if not chunk:
         raise BackupFailed("The store has ended the connection before all of the snapshot was there.")
     return chunk
+
+
+PREFIX = b"bochner:"
+_PROBE = b"bochner:probe:"
+_BATCH_BYTES = 1 << 22
+_BATCH_KEYS = 500
+
+
+def restore(client: Client, path: Path) -> int:
+    """Put everything of the service that a backup holds into a store that holds nothing of it.
+
+    Meanwhile no service takes the store for its own. A restore that was cut short is begun anew with the same file.
+
+    Returns:
+        The number of keys.
+
+    Raises:
+        BackupFailed: the backup cannot be used, the store is not empty, or is older than the one of the backup.
+        StoreUnavailable: the store does not answer, or has no room.
+    """
+    check(path)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        mark = Mark(id=data[-8:].hex(), state="restoring")
+        _require_same_places(client, data)
+        _require_empty(client, mark)
+        databases = {key.database for key in _ours(data)}
+        if len(databases) > 1:
+            raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
+        accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
+        identity.put(client, mark)
+        # The queue last: a worker that waits for it finds all that its jobs need.
+        kept = _written(client, data, streams=False) + _written(client, data, streams=True)
+        identity.put(client, accepted)
+    return kept
+
+
+def _require_same_places(client: Client, data: mmap.mmap) -> None:
+    """What lies where is told by the names of keys, and by what is written under them."""
+    of_cluster = any(root_of(key.name.decode(errors="replace")) != ROOT for key in _ours(data))
+    to_cluster = places_of(client) != ONE
+    if of_cluster != to_cluster and any(_ours(data)):
+        words = {True: "a cluster", False: "one server"}
+        raise BackupFailed(f"The backup is of {words[of_cluster]}, and the store is {words[to_cluster]}.")
+    marked = {root_of(key.name.decode(errors="replace")) for key in snapshot.keys(data) if _is_mark(key.name)}
+    if of_cluster and marked != {*places_of(client).roots}:
+        raise BackupFailed(f"The backup is not whole: it has {len(marked)} of {N} places of a cluster.")
+
+
+def _require_empty(client: Client, mark: Mark) -> None:
+    with store_errors():
+        there = client.get(inside(places_of(client).roots[0], KEY))
+        if there == mark.model_dump_json().encode():
+            return
+        for name in client.scan_iter(count=1000):
+            empty_queue = client.type(name) == b"stream" and client.xlen(name) == 0
+            if not _is_mark(name) and not _in_one_place(name).startswith(_PROBE) and not empty_queue:
+                raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
+
+
+def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
+    """The mark of the store that the backup is of."""
+    for key in snapshot.keys(data):
+        if _is_mark(key.name):
+            try:
+                return Mark.model_validate_json(snapshot.text(data, key))
+            except (ValidationError, SnapshotBroken) as error:
+                raise BackupFailed("The mark of its store, which the backup holds, cannot be read.") from error
+    return otherwise
+
+
+def _ours(data: mmap.mmap) -> Iterator[Key]:
+    return (key for key in snapshot.keys(data) if key.name.startswith(PREFIX) and not _is_mark(key.name))
+
+
+def _is_mark(name: bytes) -> bool:
+    return _in_one_place(name) == KEY.encode()
+
+
+def _in_one_place(name: bytes) -> bytes:
+    """A key as it is called in a store that is one place."""
+    text = name.decode(errors="surrogateescape")
+    return (ROOT + text.removeprefix(root_of(text))).encode(errors="surrogateescape")
+
+
+def _written(client: Client, data: mmap.mmap, streams: bool) -> int:
+    """Write the streams of a backup, or all else, in batches that hold up nobody for long."""
+    n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
+    for key in _ours(data):
+        if (key.type in STREAMS) != streams:
+            continue
+        payload = snapshot.as_payload(data, key)
+        batch.restore(cast(str, key.name), key.expires or 0, payload, replace=True, absttl=key.expires is not None)
+        n, nbytes = n + 1, nbytes + len(payload)
+        if nbytes >= _BATCH_BYTES or len(batch) >= _BATCH_KEYS:
+            _carry_out(client, batch, nbytes)
+            nbytes = 0
+    _carry_out(client, batch, nbytes)
+    return n
+
+
+def _carry_out(client: Client, batch: redis.client.Pipeline, nbytes: int) -> None:
+    check_room(client, nbytes)
+    try:
+        with store_errors():
+            batch.execute()
+    except StoreUnavailable as error:
+        if isinstance(error.__cause__, redis.ResponseError) and not isinstance(error, StoreFull):
+            detail = f"The store does not take what the backup holds: {error.__cause__}. Is it older than the one"
+            raise BackupFailed(f"{detail} that the backup is of?") from error
+        raise

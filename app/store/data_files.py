@@ -1,7 +1,9 @@
-"""The files in which an embedded store keeps its data: which there are, whether they are whole, and their repair.
+r"""The files in which an embedded store keeps its data: which there are, whether they are whole, and their repair.
 
 A directory holds a manifest, which names a base, a snapshot, and files of commands that were appended since. The last
-of these is written to. A power loss can tear its end, where nothing is acknowledged yet.
+of these is written to. A power loss can tear its end, where nothing is acknowledged yet. In a file of commands, each
+is `*<n>\r\n` and n strings, each `$<length>\r\n<bytes>\r\n`. Lines that begin with # are remarks. What stands between
+MULTI and EXEC counts whole or not at all.
 """
 
 import logging
@@ -13,19 +15,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from app.store import append_only, snapshot
-from app.store.append_only import Reading
-from app.store.binary import StoreNotStarted
+from app.store import snapshot
 from app.store.disk import CUT, FOLDER
-from app.store.lasting import sync
-from app.store.snapshot_walk import SnapshotBroken
+from app.store.server import StoreNotStarted
+from app.store.snapshot import SnapshotBroken
+
+logger = logging.getLogger(__name__)
 
 MANIFEST = "appendonly.aof.manifest"
 _ENTRY = re.compile(r'file "?(?P<name>appendonly\.aof\.\d+\.\w+\.\w+)"? seq \d+ type (?P<kind>[bhi])( .*)?')
 _FILE = re.compile(r"appendonly\.aof\.(?P<number>\d+)\.(?P<kind>base|incr)\.(rdb|aof)")
 _TEMPORARY = ("temp-*", f"{FOLDER}/temp-*")
-
-logger = logging.getLogger(__name__)
 
 
 class ManifestLost(StoreNotStarted):
@@ -160,7 +160,7 @@ def _write_manifest(data_dir: Path) -> None:
         names = ", ".join(path.name for path in bases) or "none"
         raise StoreNotStarted(f"{folder} has not one base file but {names}: restore a backup.")
     lines = [
-        f"file {path.name} seq {_number(path)} type {'b' if path in bases else 'i'}\n"
+        f"file {path.name} seq {files[path]} type {'b' if path in bases else 'i'}\n"
         for path in bases + [path for path in files if path not in bases]
     ]
     # Its name comes last: half a manifest would have a server start without the files that the other half names.
@@ -192,14 +192,13 @@ def _files(data_dir: Path) -> list[Path]:
     """The files that the manifest names, base first."""
     require_manifest(data_dir)
     folder = data_dir / FOLDER
-    if not (folder / MANIFEST).is_file():
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
         return []
-    entries = [_ENTRY.fullmatch(line) for line in (folder / MANIFEST).read_text(errors="replace").splitlines()]
+    entries = [_ENTRY.fullmatch(line) for line in manifest.read_text(errors="replace").splitlines()]
     found = [entry for entry in entries if entry is not None]
     if not found or len(found) < len(entries):
-        raise ManifestLost(
-            f"{folder / MANIFEST} cannot be read: `bochner repair --data-dir {data_dir}` writes it anew."
-        )
+        raise ManifestLost(f"{manifest} cannot be read: `bochner repair --data-dir {data_dir}` writes it anew.")
     paths = [folder / entry["name"] for kind in "bi" for entry in found if entry["kind"] == kind]
     missing = [path.name for path in paths if not path.is_file()]
     if missing:
@@ -207,29 +206,21 @@ def _files(data_dir: Path) -> list[Path]:
     return paths
 
 
-def _numbered(folder: Path) -> list[Path]:
-    """Files that a manifest may name, in their order."""
-    return sorted((path for path in folder.glob("appendonly.aof.*") if _FILE.fullmatch(path.name)), key=_number)
-
-
-def _number(path: Path) -> int:
-    found = _FILE.fullmatch(path.name)
-    return int(found["number"]) if found else 0
+def _numbered(folder: Path) -> dict[Path, int]:
+    """Files that a manifest may name, in the order of their numbers, and these."""
+    named = ((path, _FILE.fullmatch(path.name)) for path in folder.glob("appendonly.aof.*"))
+    found = {path: int(match["number"]) for path, match in named if match is not None}
+    return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
 def _checked(path: Path) -> Checked:
     nbytes = path.stat().st_size
     with path.open("rb") as file:
-        if path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY")):
-            return _checked_snapshot(path, nbytes)
-    end, fault, again = 0, "", None
-    found: Reading = append_only.read(path)
-    last = f", the last {found.last}" if found.commands else ""
-    end, fault, again = found.end, found.fault, found.again
-    return Checked(path, nbytes, f"{found.commands} commands{last}", not nbytes, end, fault, again, True)
-
-
-def _checked_snapshot(path: Path, nbytes: int) -> Checked:
+        is_snapshot = path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY"))
+    if not is_snapshot:
+        found = read(path)
+        holds = f"{found.commands} commands" + (f", the last {found.last}" if found.commands else "")
+        return Checked(path, nbytes, holds, not nbytes, found.end, found.fault, found.again, True)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             n = snapshot.check(data)
@@ -244,3 +235,131 @@ def _unused(name: str) -> Path:
     while path.exists():
         path, n = Path(f"{name}-{n}"), n + 1
     return path
+
+
+_REMARK = re.compile(rb"#[^\n]{0,4096}\n")
+_COUNT = re.compile(rb"\*([1-9]\d{0,6})\r\n")
+_LENGTH = re.compile(rb"\$(\d{1,9})\r\n")
+_NAME = re.compile(rb"[A-Za-z][A-Za-z0-9._|-]*")
+_COMMAND = re.compile(rb"\*[1-9]\d{0,6}\r\n\$\d{1,9}\r\n[A-Za-z]")
+
+
+class Reading(NamedTuple):
+    """How far a file is whole."""
+
+    commands: int
+    """Commands that are whole."""
+    end: int
+    """Where the last of them ends, in bytes: what comes then cannot be used."""
+    last: str
+    """Name of the last of them; empty if there is none."""
+    fault: str
+    """What is wrong there; empty if nothing is, and the file ends."""
+    again: int | None
+    """Where a whole command stands behind the fault: then it is not the end of the file that is torn."""
+
+
+class _Broken(Exception):
+    """No whole command is there; `at` is where it breaks."""
+
+    def __init__(self, at: int, detail: str) -> None:
+        super().__init__(detail)
+        self.at = at
+
+
+def read(path: Path) -> Reading:
+    """How far a file of appended commands is whole. It may be of any length, and takes hardly any memory."""
+    if path.stat().st_size == 0:
+        return Reading(0, 0, "", "", None)
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        return _read(data)
+
+
+def _read(data: mmap.mmap) -> Reading:
+    commands, at, last = 0, 0, b""
+    before: Reading | None = None  # the transaction that is open
+    try:
+        while at < len(data):
+            if data[at] == b"#"[0]:
+                remark = _REMARK.match(data, at)
+                if remark is None:
+                    raise _Broken(at, "the file ends inside a remark")
+                at = remark.end()
+                continue
+            name, end = _command(data, at)
+            if name == b"MULTI":
+                if before is not None:
+                    raise _Broken(at, "a transaction begins inside another")
+                before = Reading(commands, at, last.decode(), "", None)
+            elif name == b"EXEC":
+                before = None
+            commands, at, last = commands + 1, end, name
+    except _Broken as error:
+        fault, again = str(error), _next(data, max(at + 1, error.at))
+    else:
+        fault, again = "" if before is None else "the file ends inside a transaction", None
+    kept = before or Reading(commands, at, last.decode(), "", None)
+    return kept._replace(fault=fault, again=again)
+
+
+def _command(data: mmap.mmap, at: int) -> tuple[bytes, int]:
+    """Name in capitals, and end, of the command at an offset; _Broken if there is no whole one."""
+    head = _COUNT.match(data, at)
+    if head is None:
+        raise _Broken(at, _no_match(data, at, "no command begins here"))
+    name, end = b"", head.end()
+    for i in range(int(head[1])):
+        length = _LENGTH.match(data, end)
+        if length is None:
+            raise _Broken(end, _no_match(data, end, f"string {i} of a command is none"))
+        start, end = length.end(), length.end() + int(length[1]) + 2
+        if end > len(data):
+            raise _Broken(start, "the file ends inside a command")
+        if data[end - 2 : end] != b"\r\n":
+            raise _Broken(start, f"string {i} of a command is longer than it says, or shorter")
+        if i == 0:
+            name = data[start : end - 2].upper()
+            if not _NAME.fullmatch(name):
+                raise _Broken(start, "a command has a name that is none")
+    return name, end
+
+
+def _no_match(data: mmap.mmap, at: int, otherwise: str) -> str:
+    """What is wrong where a line was expected: that the file ends in it, or is empty from there on."""
+    rest = data[at : at + 16]
+    if rest and not rest.strip(b"\0"):
+        return "there are only zeros"
+    return "the file ends inside a command" if len(rest) < 16 and b"\n" not in rest else otherwise
+
+
+def _next(data: mmap.mmap, at: int) -> int | None:
+    """Where the next whole command begins, None if there is none."""
+    for found in _COMMAND.finditer(data, at):
+        try:
+            _command(data, found.start())
+        except _Broken:
+            continue
+        return found.start()
+    return None
+
+
+def make_lasting(directory: Path) -> None:
+    """Make a directory of mode 0700, and those above it that are missing, and have the system write down their names.
+
+    A file may be synced as often as one likes: it is gone after a power loss if the name of its directory was never
+    written down. A directory that may not be listed cannot be synced; then the system writes the names in its own time.
+    """
+    missing = [one for one in directory.parents if not one.exists()]
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for one in (directory, *missing):
+        with suppress(PermissionError):
+            sync(one.parent)
+
+
+def sync(directory: Path) -> None:
+    """Have the system write down which files a directory has."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

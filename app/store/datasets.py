@@ -8,10 +8,9 @@ import redis
 from pydantic import model_validator
 
 from app.store.account import UNLIMITED, Quota
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
-from app.store.named import NamedStore, contents, end
-from app.store.named_reader import Arrays
+from app.store.named import Arrays, NamedStore, contents, end
 
 _IDS = frozenset({"ids", "id_ends", "id_text"})
 
@@ -31,11 +30,8 @@ class DatasetManifest(Manifest):
     def _known_arrays(self) -> Self:
         ids = {name for name in self.arrays if name in _IDS}
         rows = set(self.arrays) - {"ranges"} - ids
-        if rows not in ({"rows"}, {"indptr", "indices", "values"}) or ids not in (
-            set(),
-            {"ids"},
-            {"id_ends", "id_text"},
-        ):
+        kinds_of_ids: tuple[set[str], ...] = set(), {"ids"}, {"id_ends", "id_text"}
+        if rows not in ({"rows"}, {"indptr", "indices", "values"}) or ids not in kinds_of_ids:
             raise ValueError("these are not the arrays of a dataset")
         return self
 

@@ -1,9 +1,13 @@
-"""The embedded store: a private Redis-compatible server in the service's data directory."""
+"""The embedded store: a private Redis-compatible server in the service's data directory.
+
+Other users are kept out of the directory.
+"""
 
 import logging
 import os
 import resource
 import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,20 +18,17 @@ from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
-from app.store.binary import StoreNotStarted, check_program, find_binary
-from app.store.data_files import cut, remove_temporary, require_manifest, torn_end
+from app.store import server
+from app.store.data_files import cut, make_lasting, remove_temporary, require_manifest, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
-from app.store.lasting import make_lasting
-from app.store.privacy import make_private
-from app.store.server import Server, adopt, reply, spawn, wait_until_ready
-from app.store.upkeep import Upkeep
+from app.store.server import Server, StoreNotStarted, Upkeep
+
+logger = logging.getLogger(__name__)
 
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 4.0
 END_SECONDS = 10.0  # how long a server may take to exit, when asked and again when killed
-
-logger = logging.getLogger(__name__)
 
 
 class EmbeddedStore:
@@ -71,7 +72,7 @@ class EmbeddedStore:
         Raises:
             StoreNotStarted: none answers there.
         """
-        if reply(self._socket) is None:
+        if server.reply(self._socket) is None:
             raise StoreNotStarted(f"No service runs on {self._data_dir}: start one, or set REDIS_URL.")
         return f"unix://{quote(str(self._socket))}"
 
@@ -84,8 +85,8 @@ class EmbeddedStore:
         """
         if self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
-        program = find_binary(self._binary)
-        check_program(program)
+        program = server.find_binary(self._binary)
+        server.check_program(program)
         _require_files_of_any_size()
         self._stopping.clear()
         self._take_directory()
@@ -106,7 +107,7 @@ class EmbeddedStore:
         """
         self._take_directory()
         try:
-            if reply(self._socket) is not None:
+            if server.reply(self._socket) is not None:
                 raise StoreNotStarted(f"A server runs in {self._data_dir}: start a service there, and stop it.")
             yield
         finally:
@@ -141,7 +142,9 @@ class EmbeddedStore:
         The link lasts until `stop`. Who only reaches the server keeps it, as it may be needed to reach it again.
         """
         if self._link is None and len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
-            self._link = _short_link(self._data_dir)
+            # In a fresh directory that only this user may enter.
+            self._link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
+            self._link.symlink_to(self._data_dir)
         return (self._link or self._data_dir) / SOCKET_NAME
 
     def _take_directory(self) -> None:
@@ -159,7 +162,7 @@ class EmbeddedStore:
             raise StoreNotStarted(f"The data directory {self._data_dir} cannot be used: {error.strerror}.") from error
 
     def _bring_up(self, program: Path) -> None:
-        self._server = adopt(self._socket, self._data_dir, self._stopping)
+        self._server = server.adopt(self._socket, self._data_dir, self._stopping)
         if self._server is None:
             require_manifest(self._data_dir)
             remove_temporary(self._data_dir)
@@ -175,8 +178,8 @@ class EmbeddedStore:
         self._upkeep = Upkeep(self._disk, self._socket, self._server.pid, self._server.writes)
 
     def _started(self, program: Path) -> Server:
-        self._server = started = spawn(program, self._data_dir, self._disk.takes_writes())
-        wait_until_ready(started, self._socket, self._stopping)
+        self._server = started = server.spawn(program, self._data_dir, self._disk.takes_writes())
+        server.wait_until_ready(started, self._socket, self._stopping)
         return started
 
     def _supervise(self, program: Path) -> None:
@@ -206,19 +209,47 @@ def _require_files_of_any_size() -> None:
         )
 
 
-def _short_link(data_dir: Path) -> Path:
-    """Make a symbolic link to the directory, in a fresh directory that only this user may enter."""
-    link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
-    link.symlink_to(data_dir)
-    return link
-
-
-def _end(server: Server) -> None:
-    for end, complaint in ((server.ask_to_end, "does not exit; killing it"), (server.kill, "has survived its kill")):
+def _end(running: Server) -> None:
+    for end, complaint in ((running.ask_to_end, "does not exit; killing it"), (running.kill, "has survived its kill")):
         end()
         deadline = time.monotonic() + END_SECONDS
         while time.monotonic() < deadline:
-            if server.gone():
+            if running.gone():
                 return
             time.sleep(0.02)
-        logger.error("the store's server, process %d, %s", server.pid, complaint)
+        logger.error("the store's server, process %d, %s", running.pid, complaint)
+
+
+_OURS = {"lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}
+_NOTHING = {"lost+found"}  # a file system that is new
+
+
+def make_private(data_dir: Path) -> None:
+    """Close a directory that other users may enter.
+
+    One of another user's may be shared with this one by its group, as volumes of containers are: what the store writes
+    there is its own user's alone.
+
+    Raises:
+        StoreNotStarted: it cannot be closed, or it has other things in it, whose users would be locked out.
+    """
+    found = data_dir.stat()
+    open_to = stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)
+    if not open_to:
+        return
+    mode = f"{stat.S_IMODE(found.st_mode):o}"
+    if found.st_uid != os.geteuid():
+        if open_to & stat.S_IWOTH:
+            raise StoreNotStarted(
+                f"Every user may write in the data directory {data_dir} (mode {mode}), which is not this user's: "
+                "close it, or name a directory inside of it, which is then made."
+            )
+        return
+    there = {path.name for path in data_dir.iterdir()}
+    if there - _NOTHING and not there & _OURS:
+        raise StoreNotStarted(
+            f"The data directory {data_dir} is open to other users (mode {mode}) and holds other things: close it with "
+            f"`chmod 700 {data_dir}`, or name a directory of its own."
+        )
+    data_dir.chmod(stat.S_IRWXU)
+    logger.warning("the data directory %s was open to other users (mode %s); it is closed now", data_dir, mode)

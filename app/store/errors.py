@@ -6,8 +6,6 @@ from contextlib import contextmanager
 import redis
 from redis.exceptions import RedisClusterException
 
-from app.store.confirmed import NotConfirmed
-
 
 class StoreUnavailable(Exception):
     """The store does not answer, or refuses what it is asked; trying again later may help.
@@ -71,6 +69,14 @@ class NewerVersion(Exception):
 
     def __init__(self, what: str, made: str, known: int) -> None:
         super().__init__(f"{what} was made by a newer version of the service, with {made}; this version knows {known}")
+
+
+class NotConfirmed(redis.ResponseError):
+    """A call was answered, and not as many replicas as were asked for have what the answer rests on."""
+
+    def __init__(self, had: int, wanted: int, milliseconds: int) -> None:
+        super().__init__(f"{had} of {wanted} replicas have confirmed the write within {milliseconds} ms")
+        self.had, self.wanted = had, wanted
 
 
 @contextmanager

@@ -11,8 +11,7 @@ from typing import Literal, cast
 import redis
 from pydantic import BaseModel, ValidationError
 
-from app.store.clients import Client, Known
-from app.store.confirmed import acknowledged
+from app.store.connection import Client, Known, acknowledged
 from app.store.errors import StoreUnavailable, store_errors
 from app.store.places import ROOT, inside, places_of
 

@@ -1,24 +1,89 @@
-"""Indexes in the store. Their keys are told in app/store/index_scripts.py; `bochner:indexes` lists the names."""
+"""Indexes in the store; `bochner:indexes` lists the names.
+
+Each script changes all keys of an index at once, or none, and its entry in the account.
+
+An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `bochner:{index:i}:<token>`, here `own`:
+`state`, a hash of its size, its bytes and its revision, the number of changes; and, for each vector, which has a slot,
+a number from 0 up to the size:
+
+- `codes.<block>`: the mark of its tag and its codes, in blocks of `BLOCK` slots that have their full length from the
+  beginning, as a string that grows is given twice its room;
+- `ids.<block>`: the ids of the slots of a block in their order, each after its length;
+- `slots.<bucket>`: a hash of slots by ids, one of `BUCKETS`, so that it stays short enough to be kept without pointers;
+- `vectors.<block>`: a hash of the vectors themselves, where they are kept, by their places in the block.
+
+`revisions` has the revision of the last change of each block, so that a process reads no block twice. A vector that is
+deleted leaves its slot to the last one: nothing of it stays, and slots have no gaps. `receipts` has those of the last
+deletions for a while: a call that is repeated, because its reply was lost, finds what the first one has done.
+"""
 
 import secrets
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
 import redis
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.store import identity
-from app.store import index_scripts as scripts
-from app.store.account import UNLIMITED, Quota
-from app.store.confirmed import acknowledged
-from app.store.connection import check_room
-from app.store.errors import Gone, NewerVersion, QuotaExceeded, StoreDamaged, store_errors
-from app.store.index_manifest import IndexManifest
-from app.store.index_scripts import MARK_BYTES
-from app.store.named import NamedStore, end
+from app.store.account import UNLIMITED, Quota, refuse
+from app.store.connection import acknowledged, check_room
+from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
+from app.store.manifest import ArrayEntry, Manifest, use_is_due
+from app.store.named import LUA, RECEIPT_SECONDS, NamedStore, end
 from app.store.places import inside
-from app.store.totals import Totals
+
+Keep = Literal["codes", "vectors"]
+
+
+class MapOfIndex(BaseModel):
+    """The map that the codes of an index are of."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: ClassVar[str] = "map"
+
+    name: str
+    token: str
+    digest: str
+
+
+class IndexManifest(Manifest):
+    """Everything about an index but its vectors. It never changes, but for its time to live."""
+
+    kind = "index"
+    dtypes = frozenset()
+    newest = 1
+
+    map: MapOfIndex
+    asked: str
+    """What the client has asked for, as JSON: the same request finds the same index."""
+    bits: int
+    """Of a code."""
+    s: int
+    """Codes of a vector."""
+    bands: int | None = None
+    """None where a search looks at all codes."""
+    rows_per_band: int | None = None
+    keep: Keep
+    arrays: dict[str, ArrayEntry] = Field({})
+    ttl: int | None = None
+    """Seconds that it lives after its last use; None for ever."""
+    expires_at: datetime | None = None
+    """When it may be gone if it is not used before."""
+
+    @property
+    def code_bytes(self) -> int:
+        """Bytes of the codes of a vector."""
+        return -(-self.s * self.bits // 8)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a use is to be noted, so that it lives on."""
+        return use_is_due(self.ttl, self.expires_at)
+
 
 _RECEIPT_BYTES = 8
 _STATE = ("size", "revision", "bytes")
@@ -79,11 +144,7 @@ class IndexStore(NamedStore[IndexManifest]):
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
-        self._totals = Totals(client, *quota)
-        # Where there are several places, none knows what the others hold.
-        self._is_spread = len(self._places.roots) > 1
-        self._most = ["" if most is None or self._is_spread else most for most in quota]
-        made = [client.register_script(script) for script in scripts.ALL]
+        made = [client.register_script(script) for script in ALL]
         self._create, self._live, self._drop, self._upsert, self._remove, self._vectors = made
 
     @acknowledged()
@@ -94,15 +155,14 @@ class IndexStore(NamedStore[IndexManifest]):
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
-        if self._is_spread:
-            self._totals.require_room(owner, 0, 1, entered=False)
+        if self._account.is_spread:
+            self._account.check(0, owner)
         ttl = "" if manifest.ttl is None else manifest.ttl
-        args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._most]
+        args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
         with store_errors():
-            limit, stored = cast(
-                "list[Any]", self._create(keys=[self._key(manifest.name), self._index(manifest.name)], args=args)
-            )
-        _refuse(limit, names=1)
+            keys = [self.key(manifest.name), self._index(manifest.name)]
+            limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
+        refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
@@ -129,22 +189,16 @@ class IndexStore(NamedStore[IndexManifest]):
         renewed = found.model_copy(update={"ttl": ttl, "expires_at": end(ttl)})
         args: list[bytes | str | int] = [there.token, stored, renewed.stored, "" if ttl is None else ttl]
         with store_errors():
-            return renewed if self._live(keys=[self._key(there.name)], args=args) else None
+            return renewed if self._live(keys=[self.key(there.name)], args=args) else None
 
-    @acknowledged()
-    def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
-        """Remove an index and every key of it, see `NamedStore.delete`."""
-        receipt = secrets.token_hex(8)
-        while (stored := self._stored(name)) is not None:
-            try:
-                token = IndexManifest.parse(stored).token
-            except (StoreDamaged, NewerVersion):  # its keys are found by their names
-                return super().delete(name, free)
-            free(stored, receipt)
-            with store_errors():
-                if self._drop(keys=[self._key(name), self._index(name)], args=[token, stored, name, receipt]):
-                    return True
-        return False
+    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+        """See `NamedStore`. Where the manifest cannot be read, keys are found by their names."""
+        try:
+            token = IndexManifest.parse(stored).token
+        except (StoreDamaged, NewerVersion):
+            return super()._removed(name, stored, receipt)
+        with store_errors():
+            return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
     @acknowledged()
     def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None) -> None:
@@ -157,19 +211,18 @@ class IndexStore(NamedStore[IndexManifest]):
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
         check_room(self._client, nbytes)
-        if self._is_spread:
-            owner = self._totals.owner_of(self._entry(manifest))
-            self._totals.require_room(owner, nbytes, 0, entered=False)
-        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._most[0], most or ""]
+        if self._account.is_spread:
+            self._account.check(nbytes, self._account.owner_of(self._entry(manifest)), names=0)
+        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._account.most[0], most or ""]
         for entry in entries:
             args += entry
         with store_errors():
-            told = cast("list[Any] | None", self._upsert(keys=[self._key(manifest.name)], args=args))
+            told = cast("list[Any] | None", self._upsert(keys=[self.key(manifest.name)], args=args))
         if told is None:
             raise Gone
         if told[0] == b"vectors":
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
-        _refuse(told if told[0] else None, nbytes=nbytes)
+        refuse(told, nbytes)
 
     @acknowledged()
     def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
@@ -178,7 +231,7 @@ class IndexStore(NamedStore[IndexManifest]):
         receipt = secrets.token_bytes(_RECEIPT_BYTES)
         args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt]
         with store_errors():
-            removed = cast("int | None", self._remove(keys=[self._key(manifest.name)], args=args))
+            removed = cast("int | None", self._remove(keys=[self.key(manifest.name)], args=args))
         if removed is None:
             raise Gone
         return bool(removed)
@@ -187,7 +240,7 @@ class IndexStore(NamedStore[IndexManifest]):
         """The manifest of an index and what it holds; None if there is none. One call where the manifest is `known`."""
         while True:
             with store_errors(), self._client.pipeline(transaction=False) as asked:
-                asked.get(self._key(name))
+                asked.get(self.key(name))
                 if known is not None:
                     asked.hmget(self._at(known, "state"), _STATE)
                 stored, *state = asked.execute()
@@ -229,7 +282,7 @@ class IndexStore(NamedStore[IndexManifest]):
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
         """The vectors of these ids as they are kept; None for those that are there no more."""
         with store_errors():
-            found = self._vectors(keys=[self._key(manifest.name)], args=[manifest.token, *ids])
+            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, *ids])
         if found is None:
             raise Gone
         return cast("list[bytes | None]", found)
@@ -239,18 +292,230 @@ class IndexStore(NamedStore[IndexManifest]):
 
 
 def _state(stored: list[bytes | None]) -> IndexState | None:
-    size, revision, nbytes = stored
-    if size is None or revision is None or nbytes is None:
-        return None
-    return IndexState(int(size), int(revision), int(nbytes))
+    return None if None in stored else IndexState(*(int(one or 0) for one in stored))
 
 
 def _stride(manifest: IndexManifest) -> int:
     return MARK_BYTES + manifest.code_bytes
 
 
-def _refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
-    """Raise QuotaExceeded for the limit that a script has named, if it has."""
-    if limit:
-        name, allowed, there = limit[0].decode(), int(limit[1]), int(limit[2])
-        raise QuotaExceeded(name, allowed, there, names if name.endswith("names") else nbytes)
+BLOCK = 128
+BUCKETS = 4096
+MARK_BYTES = 8
+"""Of the mark of a tag."""
+_RECEIPTS = 128
+# Keys that are named in one call.
+_AT_ONCE = 500
+
+# KEYS: manifest. ARGV: token.
+_INDEX = f"""{LUA}
+local BLOCK = {BLOCK}
+local own = entry_at(KEYS[1], ARGV[1])
+local function at(part) return own .. ':' .. part end
+local function is_there()
+  local _, found = manifest(KEYS[1])
+  return found.token == ARGV[1]
+end
+local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
+local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
+local function n_blocks(size) return math.ceil(size / BLOCK) end
+-- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
+local function with_all_keys(call)
+  local some = {{at('state'), at('revisions')}}
+  local function take(key)
+    table.insert(some, key)
+    if #some >= {_AT_ONCE} then call(some) some = {{}} end
+  end
+  for block = 0, n_blocks(state('size')) - 1 do
+    for _, part in ipairs({{'codes.', 'ids.', 'vectors.'}}) do take(at(part .. block)) end
+  end
+  for bucket = 0, {BUCKETS - 1} do take(at(string.format('slots.%03x', bucket))) end
+  call(some)
+end
+-- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
+local touched = {{}}
+local function touch(key) touched[key] = true return key end
+local function live_on()
+  local left = redis.call('PTTL', KEYS[1])
+  if left < 0 then return end
+  for key in pairs(touched) do redis.call('PEXPIRE', key, left + 1000) end
+end
+local function owner()
+  local entry = redis.call('HGET', ENTRIES, own)
+  return entry and string.match(entry, '^%d+ %d+ (.*)$') or ''
+end
+-- Notes a change of some blocks, and what the index is from now on.
+local function changed(blocks, size, bytes)
+  local revision = state('revision') + 1
+  local written = struct.pack('<I4', revision % 4294967296)
+  for block in pairs(blocks) do
+    if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
+  end
+  redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
+  book(own, bytes, 1, owner())
+  lives_as(own, KEYS[1])
+  live_on()
+end
+"""
+
+# KEYS: manifest, listing. ARGV: token, manifest, name, seconds that it lives ('' for ever), owner, most bytes, most
+# names. Gives the limit that is passed, if one is, and the manifest that stands then.
+CREATE = f"""{_INDEX}
+local stored = redis.call('GET', KEYS[1])
+if stored then return {{false, stored}} end
+sweep()
+local limit = passed(ARGV[5], 0, 1, ARGV[6], ARGV[7])
+if limit then return {{limit, ''}} end
+if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[4]) end
+redis.call('ZADD', KEYS[2], 0, ARGV[3])
+redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0)
+live_on()
+book(own, 0, 1, ARGV[5])
+lives(own, ARGV[4])
+return {{false, ARGV[2]}}
+"""
+
+# KEYS: manifest. ARGV: token, the manifest that stands, the one that takes its place, the seconds that all of it lives
+# from now on ('' for ever). Gives 0 if another stands there, else 1.
+RENEW = f"""{_INDEX}
+local stored = redis.call('GET', KEYS[1])
+if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
+if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3]) else redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4]) end
+with_all_keys(function(some)
+  for _, key in ipairs(some) do
+    if ARGV[4] == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, ARGV[4] + 1) end
+  end
+end)
+lives(own, ARGV[4])
+return 1
+"""
+
+# KEYS: manifest, listing. ARGV: token, manifest, name, receipt. Gives 1 if this call, or the first try of it, has
+# deleted the index.
+DELETE = f"""{_INDEX}
+if redis.call('EXISTS', receipt(ARGV[4])) == 1 then return 1 end
+if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end
+redis.call('DEL', KEYS[1])
+redis.call('ZREM', KEYS[2], ARGV[3])
+with_all_keys(function(some) redis.call('UNLINK', unpack(some)) end)
+redis.call('UNLINK', at('receipts'))
+unbook(own)
+leave(ARGV[4])
+return 1
+"""
+
+# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most vectors
+# ('' for any), and then of each vector its id, its mark and codes, and itself ('' where it is not kept). No id comes
+# twice. Gives the limit that is passed, if one is; nil where the index is gone.
+UPSERT = f"""{_INDEX}
+if not is_there() then return false end
+local FIRST, stride, size, bytes = 6, tonumber(ARGV[2]), state('size'), state('bytes')
+local slots, before, n_new = {{}}, size, 0
+local grown = 0
+for i = FIRST, #ARGV, 3 do
+  local id, vector = ARGV[i], ARGV[i + 2]
+  local slot = tonumber(redis.call('HGET', bucket_of(id), id))
+  slots[i], grown = slot, grown + #vector
+  if not slot then n_new, grown = n_new + 1, grown + stride + 2 * #id
+  elseif ARGV[3] == '1' then
+    grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
+  end
+end
+if ARGV[5] ~= '' and n_new > 0 and size + n_new > tonumber(ARGV[5]) then
+  return {{'vectors', tonumber(ARGV[5]), size + n_new}}
+end
+sweep()
+local limit = passed(owner(), grown, 0, ARGV[4], '')
+if limit then return limit end
+local blocks, ids = {{}}, {{}}
+for i = FIRST, #ARGV, 3 do
+  local id, slot = ARGV[i], slots[i]
+  if not slot then
+    slot, size = size, size + 1
+    redis.call('HSET', touch(bucket_of(id)), id, slot)
+  end
+  local block, place = math.floor(slot / BLOCK), slot % BLOCK
+  local codes = touch(at('codes.' .. block))
+  if slot >= before then
+    if not ids[block] then ids[block] = {{}} end
+    table.insert(ids[block], struct.pack('<I2c0', #id, id))
+    if place == 0 then redis.call('SETRANGE', codes, BLOCK * stride - 1, '\\0') end
+  end
+  redis.call('SETRANGE', codes, place * stride, ARGV[i + 1])
+  if ARGV[3] == '1' then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
+  blocks[block] = true
+end
+for block, more in pairs(ids) do
+  local key = touch(at('ids.' .. block))
+  redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
+end
+changed(blocks, size, bytes + grown)
+return {{''}}
+"""
+
+# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, id, receipt. Gives 1 if this call, or
+# the first try of it, has deleted the vector, 0 if there is none, nil where the index is gone.
+REMOVE = f"""{_INDEX}
+if not is_there() then return false end
+local receipts = redis.call('GET', at('receipts')) or ''
+if string.find(receipts, ARGV[5], 1, true) then return 1 end
+local id, stride, size = ARGV[4], tonumber(ARGV[2]), state('size')
+local slot = tonumber(redis.call('HGET', bucket_of(id), id))
+if not slot then return 0 end
+local function ids_of(block)
+  local text, found, i = redis.call('GET', at('ids.' .. block)), {{}}, 1
+  while i <= #text do found[#found + 1], i = struct.unpack('<I2c0', text, i) end
+  return found
+end
+local function keep_ids(block, found)
+  local written = {{}}
+  for i, one in ipairs(found) do written[i] = struct.pack('<I2c0', #one, one) end
+  redis.call('SET', touch(at('ids.' .. block)), table.concat(written))
+end
+local last = size - 1
+local block, place, from, of = math.floor(slot / BLOCK), slot % BLOCK, math.floor(last / BLOCK), last % BLOCK
+local gone = stride + 2 * #id
+if ARGV[3] == '1' then gone = gone + redis.call('HSTRLEN', at('vectors.' .. block), place) end
+redis.call('HDEL', bucket_of(id), id)
+local of_last = ids_of(from)
+local moved = of_last[of + 1]
+of_last[of + 1] = nil
+if slot ~= last then
+  local row = redis.call('GETRANGE', at('codes.' .. from), of * stride, (of + 1) * stride - 1)
+  redis.call('SETRANGE', touch(at('codes.' .. block)), place * stride, row)
+  redis.call('HSET', touch(bucket_of(moved)), moved, slot)
+  if ARGV[3] == '1' then
+    redis.call('HSET', touch(at('vectors.' .. block)), place, redis.call('HGET', at('vectors.' .. from), of))
+  end
+  local here = block == from and of_last or ids_of(block)
+  here[place + 1] = moved
+  if block ~= from then keep_ids(block, here) end
+end
+if ARGV[3] == '1' then redis.call('HDEL', at('vectors.' .. from), of) end
+if of == 0 then
+  redis.call('DEL', at('codes.' .. from), at('ids.' .. from))
+  local revisions = redis.call('GETRANGE', at('revisions'), 0, 4 * from - 1)
+  if from == 0 then redis.call('DEL', at('revisions')) else redis.call('SET', touch(at('revisions')), revisions) end
+else
+  redis.call('SETRANGE', touch(at('codes.' .. from)), of * stride, string.rep('\\0', stride))
+  keep_ids(from, of_last)
+end
+receipts = string.sub(receipts .. ARGV[5], -{_RECEIPTS * _RECEIPT_BYTES})
+redis.call('SET', at('receipts'), receipts, 'EX', {RECEIPT_SECONDS})
+changed({{[block] = true, [from] = true}}, last, state('bytes') - gone)
+return 1
+"""
+
+# KEYS: manifest. ARGV: token, ids. Gives the vectors that are kept under them, nil for each that is not there; nil
+# where the index is gone.
+VECTORS = f"""{_INDEX}
+if not is_there() then return false end
+local found = {{}}
+for i = 2, #ARGV do
+  local slot = tonumber(redis.call('HGET', bucket_of(ARGV[i]), ARGV[i]))
+  found[i - 1] = slot and redis.call('HGET', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK) or false
+end
+return found
+"""
+
+ALL = (CREATE, RENEW, DELETE, UPSERT, REMOVE, VECTORS)

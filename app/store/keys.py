@@ -3,6 +3,8 @@
 All keys are fields of the hash `bochner:keys`, so that a process reads them at once. `bochner:keys:state` names the
 state that they are in: each change draws it anew. A process that knows the state need not read the keys again, and
 notices a store that was emptied, or restored from a copy, as it notices a revoked key.
+
+How often a key may ask is one count in the store for all processes.
 """
 
 import hashlib
@@ -19,11 +21,11 @@ import redis
 import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged
 from app.store.errors import store_errors
 from app.store.manifest import now
+from app.store.named import RECEIPT_SECONDS
 from app.store.places import inside, places_of
-from app.store.reservations import RECEIPT_SECONDS
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +159,7 @@ class KeyStore:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json()
         with store_errors():
-            created = self._create(keys=self._keys(key.id), args=[key.id, record, _new_state(), self._most])
+            created = self._create(keys=self._keys(key.id), args=[key.id, record, secrets.token_hex(8), self._most])
         if not created:
             raise TooManyKeys(self._most)
 
@@ -165,7 +167,7 @@ class KeyStore:
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():
-            return bool(self._revoke(keys=self._keys(key_id), args=[key_id, _new_state()]))
+            return bool(self._revoke(keys=self._keys(key_id), args=[key_id, secrets.token_hex(8)]))
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
@@ -210,5 +212,44 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
         yield key
 
 
-def _new_state() -> str:
-    return secrets.token_hex(8)
+# A bucket that fills with `rate` requests a second up to `burst`. One that is full again is not kept, and a
+# refusal writes nothing.
+# KEYS: bucket. ARGV: rate, burst, wanted. Gives how many may come now, and milliseconds until there is one more.
+_TAKE = """
+local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] + time[2] / 1e6
+local left = burst
+local kept = redis.call('GET', KEYS[1])
+if kept then
+  local had, at = string.match(kept, '(%S+) (%S+)')
+  left = math.min(burst, had + math.max(0, now - at) * rate)
+end
+local taken = math.min(tonumber(ARGV[3]), math.floor(left))
+left = left - taken
+if taken > 0 then
+  redis.call('SET', KEYS[1], string.format('%.6f %.6f', left, now), 'PX', math.ceil((burst - left) / rate * 1000))
+end
+return {taken, math.ceil(math.max(0, 1 - left) / rate * 1000)}
+"""
+
+
+class Taken(NamedTuple):
+    """How many requests may come now, and seconds until there may be one more."""
+
+    requests: int
+    wait: float
+
+
+class RateStore:
+    """Takes requests out of the buckets of keys; for the event loop of its client."""
+
+    def __init__(self, client: redis.asyncio.Redis) -> None:
+        self._take = client.register_script(_TAKE)
+
+    async def take(self, key_id: str, rate: float, burst: int, wanted: int) -> Taken:
+        """Take up to `wanted` requests; StoreUnavailable where the store does not answer."""
+        with store_errors():
+            taken = await self._take(keys=[f"bochner:rate:{key_id}"], args=[rate, burst, wanted])
+        requests, milliseconds = cast(list[int], taken)
+        return Taken(requests, milliseconds / 1000)

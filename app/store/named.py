@@ -1,36 +1,118 @@
-"""Named things in the store, each a manifest and arrays in pieces: what maps and datasets have in common.
+"""Named things in the store, each a manifest and arrays in pieces: what maps, datasets and indexes have in common.
 
-Their keys are told in app/store/named_reader.py; the sorted set `bochner:maps` lists the names. Pieces are written
-first, under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one
-script then makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
+A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`,
+all in the place of its name, see `places`; the sorted set `bochner:maps` lists the names. Pieces are written first,
+under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one script then
+makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
+
+Each script changes all keys of a thing at once, or none, and their entries in the account. A client library repeats a
+call whose reply was lost, and the first one may have been carried out. The scripts therefore compare what is there with
+what the caller means: a repeated commit finds its own manifest and returns it, a repeated delete finds the receipt that
+the first one has left.
+
+A reservation is the manifest of a thing that has no arrays yet, and names the job that makes them. It is put there by
+the script that submits the job, removed by the one that cancels it, marked by the one that fails it, and replaced by
+the one that stores what the job has made. A name whose job has failed is free for the next that wants it.
 """
 
+import hashlib
 import logging
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from enum import StrEnum
 from itertools import accumulate, chain
-from typing import Any, cast
+from math import prod
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
+import numpy as np
 import redis
+import redis.asyncio
+from numpy.typing import NDArray
 
 from app.core.arrays import octets
-from app.store import identity, pieces, scripts
+from app.store import account, identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.clients import Known, values
-from app.store.confirmed import acknowledged
-from app.store.connection import check_room
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, store_errors
-from app.store.manifest import now
-from app.store.named_reader import Arrays, M, NamedReader
-from app.store.places import by_root, inside
+from app.store.connection import acknowledged, at_once, check_room
+from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.manifest import Manifest, now
+from app.store.pieces import PIECE_BYTES
+from app.store.places import by_root, inside, places_of
 
 logger = logging.getLogger(__name__)
 
+SPEC = "spec.json"
+"""Name of the pieces of a thing's spec; no array has a dot in its name."""
+# Longer than a client library repeats a call.
+RECEIPT_SECONDS = 300
+
+
+class State(StrEnum):
+    """What has become of a thing."""
+
+    building = "building"
+    failed = "failed"
+    ready = "ready"
+
+
+class Reservation(NamedTuple):
+    """A name to be held, together with the job that is to make the thing."""
+
+    key: str
+    """Key of the manifest."""
+    listing: str
+    """Sorted set that lists the names."""
+    name: str
+    manifest: bytes
+    pieces: list[str]
+    """Keys of what was written for it, with a time to live."""
+    entry: str
+    """Its key in the account."""
+
+
+class NameTaken(Exception):
+    """A name is taken, or the reservation that was to be replaced is gone."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the name {name!r} is taken")
+
+
+# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; the
+# seconds that it lives once it is made; its spec, which lies beside it in pieces, and what frees that, and its entry;
+# and the receipt that whoever deletes it leaves, to get the same answer should the call be repeated.
+LUA = f"""{account.LUA}
+local function manifest(key)
+  local stored = redis.call('GET', key)
+  local read, found = pcall(cjson.decode, stored or '')
+  return stored, read and type(found) == 'table' and found or {{}}
+end
+local function failed(found) return found.error ~= nil and found.error ~= cjson.null end
+local function ttl(found) return type(found.ttl) == 'number' and found.ttl or '' end
+local function spec_pieces(own, found)
+  local keys = {{}}
+  if type(found.spec) ~= 'table' then return keys end
+  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do table.insert(keys, own .. ':{SPEC}:' .. i) end
+  return keys
+end
+local function drop_spec(key, found)
+  if not found.token then return end
+  local own = entry_at(key, found.token)
+  unbook(own)
+  for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
+end
+local function receipt(of) return ROOT .. 'deleted:' .. of end
+local function leave(of) redis.call('SET', receipt(of), '', 'EX', {RECEIPT_SECONDS}) end
+"""
+
+
+M = TypeVar("M", bound=Manifest)
+Arrays = dict[str, NDArray[Any]]
+
+
 _PAGE_BYTES = 1 << 22
-# What `scripts.RENEW` gives where indexes are over a map.
+# What `RENEW` gives where indexes are over a map.
 _FOR_EVER = 2
 # Names looked at with each new thing that will expire.
 _LOOKED_AT = 8
@@ -38,19 +120,69 @@ _LOOKED_AT = 8
 Buffer = bytes | memoryview
 
 
-class NamedStore(NamedReader[M]):
-    """List and delete things of one kind, beside reading them; their stores add how they are created.
+class NamedStore(Generic[M]):
+    """Find, read, list and delete things of one kind; their stores add how they are created.
 
     Every method raises StoreUnavailable where the store does not answer.
     """
 
     def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
-        super().__init__(client, manifest)
+        self._client, self._manifest, self._places = client, manifest, places_of(client)
         self._account = Account(client, quota)
         self.check_room = self._account.check
         self._indexes = {root: inside(root, f"bochner:{manifest.kind}s") for root in self._places.roots}
-        every = scripts.COMMIT, scripts.RENEW, scripts.DELETE, scripts.FORGET
+        every = COMMIT, RENEW, DELETE, FORGET
         self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
+
+    def find(self, name: str) -> M | None:
+        """The manifest of a thing, None if there is none."""
+        return self._parsed(self._stored(name))
+
+    async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
+        """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
+        with store_errors():
+            stored = cast(bytes | None, await client.get(self.key(name)))
+            if stored is None:
+                root = self._places.of(name)
+                mark = await client.get(inside(root, identity.KEY))
+                identity.compare(self._client, root, cast(bytes | None, mark))
+        return self._parsed(stored)
+
+    def read(self, manifest: M, array_name: str) -> NDArray[Any]:
+        """One array, its digest verified.
+
+        Raises:
+            Gone: the thing is not there any more.
+            StoreDamaged: the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        read = self._read(manifest, array_name, entry.sha256)
+        return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
+
+    def read_all(self, manifest: M) -> Arrays:
+        """All arrays of a thing, by name; raises what `read` raises."""
+        return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
+
+    def read_in_blocks(self, manifest: M, array_name: str, blocks: Sequence[slice]) -> Iterator[NDArray[Any]]:
+        """One array, some rows at a time in order, so that it never stands in memory as a whole.
+
+        Raises:
+            StoreDamaged: a piece is missing, or, before the last block is given, the array is not what was written.
+        """
+        entry = manifest.arrays[array_name]
+        coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
+        dtype, read, digest = np.dtype(entry.dtype).newbyteorder("<"), bytearray(), hashlib.sha256()
+        for block in blocks:
+            shape = (block.stop - block.start, *entry.shape[1:])
+            nbytes = prod(shape) * dtype.itemsize
+            while len(read) < nbytes:
+                piece = next(coming)
+                digest.update(piece)
+                read += piece
+            if block.stop == entry.shape[0] and digest.hexdigest() != entry.sha256:
+                raise StoreDamaged(f"{array_name} of {manifest.kind} {manifest.name!r} does not have its digest")
+            yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
+            del read[:nbytes]
 
     @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
@@ -61,13 +193,17 @@ class NamedStore(NamedReader[M]):
         receipt = secrets.token_hex(8)
         while (stored := self._stored(name)) is not None:
             free(stored, receipt)
-            keys = self._pieces(name, stored)
-            entries = {key.rsplit(":", 2)[0] for key in keys}
-            with store_errors():
-                args: list[bytes | str] = [stored, name, receipt, *entries]
-                if self._delete(keys=[self._key(name), self._index(name), *keys], args=args):
-                    return True
+            if self._removed(name, stored, receipt):
+                return True
         return False
+
+    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+        """Remove a thing as it is stored, and leave a receipt; False if something else stands there."""
+        keys = self._pieces(name, stored)
+        entries = {key.rsplit(":", 2)[0] for key in keys}
+        with store_errors():
+            args: list[bytes | str] = [stored, name, receipt, *entries]
+            return bool(self._delete(keys=[self.key(name), self._index(name), *keys], args=args))
 
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
         """Up to `limit` things in order of their names, and the name to go on after, None at the end.
@@ -76,19 +212,16 @@ class NamedStore(NamedReader[M]):
         then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
-        with store_errors():
-            with self._client.pipeline(transaction=False) as found:
-                for index in self._indexes.values():
-                    found.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1)
-                listed = sorted(chain.from_iterable(cast(list[list[bytes]], found.execute())))
-            names = [name.decode() for name in listed[: limit + 1]]
-            keys = [self._key(name) for name in names[:limit]]
-            with self._client.pipeline(transaction=False) as lengths:
-                for key in keys:
-                    lengths.strlen(key)
-                n = fitting(cast(list[int], lengths.execute()))
-            page = names[:limit][:n]
-            stored = values(self._client, keys[:n]) if page else []
+        found = at_once(
+            self._client,
+            self._indexes.values(),
+            lambda asked, index: asked.zrangebylex(index, lowest, f"[{prefix}\x7f", start=0, num=limit + 1),
+        )
+        names = [name.decode() for name in sorted(chain.from_iterable(found))[: limit + 1]]
+        keys = [self.key(name) for name in names[:limit]]
+        n = fitting(at_once(self._client, keys, lambda asked, key: asked.strlen(key)))
+        page = names[:limit][:n]
+        stored = at_once(self._client, keys[:n], lambda asked, key: asked.get(key))
         if not page:
             for root in self._places.roots:
                 identity.check(self._client, root)
@@ -102,6 +235,48 @@ class NamedStore(NamedReader[M]):
                 except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                     logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
+
+    def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
+        """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
+        length = manifest.lengths[name]
+        buffer, end = bytearray(length), 0
+        called = f"{name} of {manifest.kind} {manifest.name!r}"
+        try:
+            for piece in pieces.parts(self._client, self._prefix(manifest, name), pieces.count(length)):
+                buffer[end : end + len(piece)] = piece
+                end += len(piece)
+        except StoreDamaged as error:
+            there = self.find(manifest.name)
+            if there is not None and there.token == manifest.token:
+                raise StoreDamaged(f"a piece of {called} is missing") from error
+            raise Gone from error
+        if hashlib.sha256(buffer).hexdigest() != sha256:
+            raise StoreDamaged(f"{called} does not have the digest it was stored with")
+        return buffer
+
+    def _parsed(self, stored: bytes | None) -> M | None:
+        return None if stored is None else self._manifest.parse(stored)
+
+    def _stored(self, name: str) -> bytes | None:
+        with store_errors():
+            stored = cast(bytes | None, self._client.get(self.key(name)))
+        if stored is None:
+            identity.check(self._client, self._places.of(name))
+        return stored
+
+    def key(self, name: str) -> str:
+        """The key of the manifest of a thing."""
+        return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
+
+    def _entry(self, manifest: M) -> str:
+        return f"{self._places.of(manifest.name)}{{{manifest.kind}:{manifest.name}}}:{manifest.token}"
+
+    def _prefix(self, manifest: M, name: str) -> str:
+        return f"{self._entry(manifest)}:{name}"
+
+    def _piece_keys(self, manifest: M) -> list[str]:
+        every = manifest.lengths.items()
+        return [key for name, length in every for key in pieces.keys(self._prefix(manifest, name), length)]
 
     def _put(
         self,
@@ -125,7 +300,11 @@ class NamedStore(NamedReader[M]):
         """
         announce(self._piece_keys(manifest))
         self._write(manifest, contents, owner, "" if replaced is None else self._entry(replaced))
-        stored = self._committed(manifest, "" if replaced is None else replaced.token, ttl)
+        keys = [self.key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
+        token = "" if replaced is None else replaced.token
+        args = [manifest.stored, manifest.name, token, "" if ttl is None else ttl, manifest.token]
+        with acknowledged(), store_errors():
+            stored = cast(bytes | None, self._commit(keys=keys, args=args))
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
         return stored
@@ -147,14 +326,6 @@ class NamedStore(NamedReader[M]):
             self._account.discard(self._piece_keys(manifest), [entry.key])
             raise
 
-    @acknowledged()
-    def _committed(self, manifest: M, replaced: str, ttl: int | None) -> bytes | None:
-        """Commit a manifest in the place of what has a token, "" for a free name; what `scripts.COMMIT` gives."""
-        keys = [self._key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
-        args = [manifest.stored, manifest.name, replaced, "" if ttl is None else ttl, manifest.token]
-        with store_errors():
-            return cast(bytes | None, self._commit(keys=keys, args=args))
-
     def _renewed(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
         """Have a thing live for another time from now on; StoreDamaged if pieces of it are missing.
 
@@ -171,7 +342,7 @@ class NamedStore(NamedReader[M]):
         renewed = found.model_copy(update={"schema_version": self._manifest.newest, **changes})
         args = [stored, renewed.stored, "" if ttl is None else ttl, renewed.token]
         with store_errors():
-            told = self._renew(keys=[self._key(there.name), *self._piece_keys(there)], args=args)
+            told = self._renew(keys=[self.key(there.name), *self._piece_keys(there)], args=args)
         if told is None:
             raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
         if told == _FOR_EVER:
@@ -181,8 +352,6 @@ class NamedStore(NamedReader[M]):
     @acknowledged()
     def _confirmed(self, there: M) -> M | None:
         """A thing that is found as it was wanted; None if it is gone. Replicas may not have it yet."""
-        if not (isinstance(self._client, Known) and self._client.replicas):
-            return there
         return None if self._as_stored(there) is None else there
 
     def _as_stored(self, there: M) -> tuple[bytes, M] | None:
@@ -202,7 +371,7 @@ class NamedStore(NamedReader[M]):
 
     def _forget_expired(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
-        named = {self._key(name): name for name in names}
+        named = {self.key(name): name for name in names}
         for root, keys in by_root(named).items():
             with suppress(StoreUnavailable), store_errors():
                 self._forget(keys=[self._indexes[root], *keys], args=[named[key] for key in keys])
@@ -216,7 +385,7 @@ class NamedStore(NamedReader[M]):
         try:
             return self._piece_keys(self._manifest.parse(stored))
         except (StoreDamaged, NewerVersion):
-            key = self._key(name)
+            key = self.key(name)
             with store_errors():
                 found = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
             return [piece.decode() for piece in found if piece != key.encode()]
@@ -235,3 +404,83 @@ def end(ttl: int | None) -> datetime | None:
 def fitting(lengths: Iterable[int]) -> int:
     """How many of the first things make a page, by their lengths in bytes; one at the least."""
     return max(1, bisect_right(list(accumulate(lengths)), _PAGE_BYTES))
+
+
+# Puts a manifest at the first key, and lets it live for so many seconds ('' for ever), with all pieces from a key on.
+_STAND = """
+-- Whether indexes are over the thing.
+local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
+local function are_there(first)
+  for i = first, #KEYS do
+    if redis.call('EXISTS', KEYS[i]) == 0 then return false end
+  end
+  return true
+end
+local function stand(text, seconds, first)
+  if seconds == '' then
+    redis.call('SET', KEYS[1], text)
+    for i = first, #KEYS do redis.call('PERSIST', KEYS[i]) end
+  else
+    redis.call('SET', KEYS[1], text, 'EX', seconds)
+    for i = first, #KEYS do redis.call('EXPIRE', KEYS[i], seconds) end
+  end
+end
+"""
+
+# KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
+# is free), the seconds that all of it lives ('' for ever), its own token. Gives the manifest that stands then, '' for
+# none, nil if pieces are missing. Pieces that are not wanted go at once, unless it is a reservation that stands and has
+# been given another time to live: then they are to be committed once more, for that time.
+COMMIT = f"""{LUA}{_STAND}
+local stored, found = manifest(KEYS[1])
+local there = found.token
+local free = ARGV[3] == '' and (not stored or failed(found))
+if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
+  if there == ARGV[5] then return stored end
+  for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+  unbook(entry_at(KEYS[1], ARGV[5]))
+  return stored or ''
+end
+if not free and found.job and tostring(ttl(found)) ~= ARGV[4] then return stored end
+if not are_there(3) then return false end
+if found.job then drop_spec(KEYS[1], found) end
+stand(ARGV[1], ARGV[4], 3)
+lives(entry_at(KEYS[1], ARGV[5]), ARGV[4])
+redis.call('ZADD', KEYS[2], 0, ARGV[2])
+return ARGV[1]
+"""
+
+# KEYS: manifest, pieces. ARGV: the manifest that stands, the one that takes its place and is of the same thing, the
+# seconds that all of it lives from now on ('' for ever), its token. Gives 0 if another stands there, nil if pieces are
+# missing, 2 if it must live for ever, as indexes are over it, else 1.
+RENEW = f"""{LUA}{_STAND}
+local stored = redis.call('GET', KEYS[1])
+if stored ~= ARGV[1] then return stored == ARGV[2] and 1 or 0 end
+if not are_there(2) then return false end
+if ARGV[3] ~= '' and is_pinned() then return 2 end
+stand(ARGV[2], ARGV[3], 2)
+lives(entry_at(KEYS[1], ARGV[4]), ARGV[3])
+return 1
+"""
+
+# KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,
+# has deleted what was meant. What indexes are over is not deleted.
+DELETE = f"""{LUA}{_STAND}
+if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
+local stored, found = manifest(KEYS[1])
+if stored ~= ARGV[1] or is_pinned() then return 0 end
+redis.call('DEL', KEYS[1])
+drop_spec(KEYS[1], found)
+redis.call('ZREM', KEYS[2], ARGV[2])
+for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
+for i = 4, #ARGV do unbook(ARGV[i]) end
+leave(ARGV[3])
+return 1
+"""
+
+# KEYS: index, manifests. ARGV: the names of the manifests. A name made anew meanwhile stays.
+FORGET = """
+for i = 2, #KEYS do
+  if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
+end
+"""

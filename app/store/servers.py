@@ -8,12 +8,11 @@ import redis
 from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
-from app.store.binary import LEAST, is_too_old
-from app.store.clients import Client, ClusterClient, Known
-from app.store.connection import check_room
+from app.store.connection import Client, ClusterClient, Known, check_room
 from app.store.disk import cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.places import places_of
+from app.store.server import LEAST, is_too_old
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
 """What a crash of the server may cost, from nothing to everything.
@@ -51,7 +50,7 @@ class StoreInfo(BaseModel):
 
 def check_versions(client: redis.Redis) -> None:
     """Raise StoreOutdated if a primary is too old to run on; StoreUnavailable if one does not answer."""
-    for server in _primaries(client):
+    for server in primaries(client):
         with store_errors():
             info = server.info("server")
         version_of(info)
@@ -63,8 +62,8 @@ def keeping(client: redis.Redis) -> StoreInfo:
     StoreUnavailable if none answers, StoreOutdated if one is too old.
     """
     found, away = list[StoreInfo](), StoreUnavailable("the store does not answer")
-    primaries = _primaries(client)
-    for server in primaries:
+    every = primaries(client)
+    for server in every:
         try:
             found.append(_of_server(server))
         except StoreOutdated:
@@ -75,42 +74,24 @@ def keeping(client: redis.Redis) -> StoreInfo:
         raise away
     least = min(found, key=lambda one: _SAFEST.index(one.durability))
     evicts = [one.maxmemory_policy for one in found if one.maxmemory_policy != "noeviction"]
-    silent = len(primaries) - len(found)
+    silent = len(every) - len(found)
     confirmed_by = client.replicas if isinstance(client, Known) else 0
     replicas = min(one.replicas for one in found)
     warnings = _warnings(client)
     if silent:
-        warnings.append(f"{silent} of {len(primaries)} primaries of the store do not answer: {away}")
+        warnings.append(f"{silent} of {len(every)} primaries of the store do not answer: {away}")
     if replicas < confirmed_by:
         warnings.append(f"a primary of the store has {replicas} replicas, and store_replicas is {confirmed_by}")
-    return least.model_copy(
-        update={
-            "maxmemory_policy": evicts[0] if evicts else least.maxmemory_policy,
-            "topology": _topology(client),
-            "primaries": len(found),
-            "replicas": replicas,
-            "confirmed_by": confirmed_by,
-            "warnings": warnings,
-        }
-    )
+    policy = evicts[0] if evicts else least.maxmemory_policy
+    counts = {"primaries": len(found), "replicas": replicas, "confirmed_by": confirmed_by}
+    told = {"maxmemory_policy": policy, "topology": _topology(client), "warnings": warnings}
+    return least.model_copy(update=told | counts)
 
 
 def memory_of(client: redis.Redis) -> int:
     """Bytes of memory that all primaries take."""
     with store_errors():
-        return sum(int(server.info("memory")["used_memory"]) for server in _primaries(client))
-
-
-def addresses(client: redis.Redis) -> list[dict[str, Any]]:
-    """The options of a connection to each primary; StoreUnavailable."""
-    found = []
-    for server in _primaries(client):
-        pool, at = server.connection_pool, dict[str, Any]()
-        if isinstance(pool, SentinelConnectionPool):
-            with store_errors():
-                at["host"], at["port"] = pool.get_master_address()  # type: ignore[no-untyped-call]
-        found.append(pool.connection_kwargs | at)
-    return found
+        return sum(int(server.info("memory")["used_memory"]) for server in primaries(client))
 
 
 def check_writable(client: redis.Redis) -> list[str]:
@@ -139,7 +120,8 @@ def check_writable(client: redis.Redis) -> list[str]:
     return [f"{count} of {len(roots)} places of the store take no writes: {why}" for why, count in counts.items()]
 
 
-def _primaries(client: redis.Redis) -> list[redis.Redis]:
+def primaries(client: redis.Redis) -> list[redis.Redis]:
+    """A client of each server that takes writes; StoreUnavailable."""
     if not isinstance(client, ClusterClient):
         return [client]
     with store_errors():

@@ -1,10 +1,10 @@
 """Reading a snapshot of a store (an RDB file) key by key, without knowing what the values mean.
 
 A snapshot is a header of nine bytes, entries, and a CRC-64 of all before it. An entry is a byte that says what it is;
-most are keys: the byte is the type of the value, then come the name and the value. The snapshots of several servers may
-stand one after the other, as in a backup of a cluster. This module knows where each value
-ends, for every type that servers write up to version 11 of the format (Valkey 8, Redis 7.2) save those of modules. What
-newer servers have added is refused by the number of its type.
+most are keys: the byte is the type of the value, then come the name and the value. The snapshots of several servers
+may stand one after the other, as in a backup of a cluster. This module knows where each value ends, for every type
+that servers write up to version 11 of the format (Valkey 8, Redis 7.2) save those of modules. What newer servers have
+added is refused by the number of its type.
 """
 
 import mmap
@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import anycrc
 
-from app.store.snapshot_walk import SnapshotBroken, Walk, pair
-
 _HEADER = re.compile(rb"(?:REDIS|VALKEY)(\d{3,4})")
 HEADER_BYTES = 9
 _SUM_BYTES = 8
@@ -24,6 +22,176 @@ _NO_SUM = 0  # where the server was told to write none
 _CHUNK_BYTES = 1 << 20
 _CRC = anycrc.Model("CRC64-REDIS")
 _END, _DATABASE, _SECONDS, _MILLISECONDS = 0xFF, 0xFE, 0xFD, 0xFC
+_NO_LENGTH = 0xC0  # from here on, the first byte of a string says how it is packed
+_LZF = 3
+_PACKED_INTEGERS = {0: 1, 1: 2, 2: 4}
+
+
+class SnapshotBroken(Exception):
+    """A snapshot cannot be read any further than `at`."""
+
+    def __init__(self, at: int, detail: str) -> None:
+        super().__init__(detail)
+        self.at = at
+
+
+class Walk:
+    """A place in a snapshot, moved on by what is read or passed over."""
+
+    def __init__(self, data: mmap.mmap | bytes, at: int) -> None:
+        self._data = data
+        self.at = at
+
+    def peek(self, n: int) -> bytes:
+        """The next bytes, or as many as there are."""
+        return bytes(self._data[self.at : self.at + n])
+
+    def take(self, n: int) -> bytes:
+        """The next bytes."""
+        self.skip(n)
+        return bytes(self._data[self.at - n : self.at])
+
+    def skip(self, n: int) -> None:
+        """Pass over bytes."""
+        if self.at + n > len(self._data):
+            raise SnapshotBroken(self.at, "it ends inside an entry")
+        self.at += n
+
+    def byte(self) -> int:
+        """The next byte."""
+        self.skip(1)
+        return self._data[self.at - 1]
+
+    def length(self) -> int:
+        """A length, or another number that is written like one."""
+        first = self.byte()
+        if first < 0x40:
+            return first
+        if first < 0x80:
+            return (first & 0x3F) << 8 | self.byte()
+        if first in (0x80, 0x81):
+            return int.from_bytes(self.take(4 if first == 0x80 else 8), "big")
+        raise SnapshotBroken(self.at - 1, "a length is none")
+
+    def string(self) -> None:
+        """Pass over a string, however it is packed."""
+        _, n = self._packed()
+        self.skip(n)
+
+    def text(self) -> bytes:
+        """The next string, unpacked."""
+        packed, n = self._packed()
+        found = self.take(n)
+        if packed is None:
+            return found
+        if packed != _LZF:
+            return str(int.from_bytes(found, "little", signed=True)).encode()
+        try:
+            return _unpacked(found)
+        except IndexError as error:
+            raise SnapshotBroken(self.at, "a packed string is damaged") from error
+
+    def _packed(self) -> tuple[int | None, int]:
+        """How the next string is packed, None if it is not, and its bytes; moved on to where they begin."""
+        if self.peek(1) < bytes([_NO_LENGTH]):
+            return None, self.length()
+        packed = self.byte() & 0x3F
+        if packed == _LZF:
+            n, _ = self.length(), self.length()
+            return packed, n
+        if packed in _PACKED_INTEGERS:
+            return packed, _PACKED_INTEGERS[packed]
+        raise SnapshotBroken(self.at - 1, "a string is packed in a way that is not known")
+
+    def value(self, kind: int) -> None:
+        """Pass over a value of a type."""
+        if kind in _STRINGS:
+            self.string()
+        elif kind in _MANY:
+            for _ in range(self.length()):
+                _MANY[kind](self)
+        elif kind in STREAMS:
+            _stream(self, kind)
+        else:
+            raise SnapshotBroken(self.at, f"a value is of type {kind}, which is not known")
+
+    def numbers(self, n: int) -> None:
+        """Pass over so many numbers."""
+        for _ in range(n):
+            self.length()
+
+
+def _unpacked(packed: bytes) -> bytes:
+    """What was packed as LZF: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
+    out, at = bytearray(), 0
+    while at < len(packed):
+        control, at = packed[at], at + 1
+        if control < 32:
+            out += packed[at : at + control + 1]
+            at += control + 1
+            continue
+        length = control >> 5
+        if length == 7:
+            length, at = length + packed[at], at + 1
+        back, at = ((control & 31) << 8 | packed[at]) + 1, at + 1
+        for _ in range(length + 2):
+            out.append(out[-back])
+    return bytes(out)
+
+
+def pair(walk: Walk) -> None:
+    """Pass over two strings."""
+    walk.string()
+    walk.string()
+
+
+def _scored(walk: Walk) -> None:
+    walk.string()
+    walk.skip(8)
+
+
+def _scored_in_words(walk: Walk) -> None:
+    walk.string()
+    length = walk.byte()
+    walk.skip(length if length < 253 else 0)  # from there on it is an infinity, or no number
+
+
+def _node(walk: Walk) -> None:
+    walk.length()
+    walk.string()
+
+
+def _stream(walk: Walk, kind: int) -> None:
+    for _ in range(walk.length()):
+        pair(walk)
+    walk.numbers(3 if kind == 15 else 8)  # length and last id; then first id, greatest deleted one, and count
+    for _ in range(walk.length()):
+        walk.string()
+        walk.numbers(2 if kind == 15 else 3)
+        for _ in range(walk.length()):
+            walk.skip(16 + 8)
+            walk.length()
+        for _ in range(walk.length()):
+            walk.string()
+            walk.skip(16 if kind == 21 else 8)
+            walk.skip(16 * walk.length())
+
+
+_STRINGS = (0, 9, 10, 11, 12, 13, 16, 17, 20)
+"""Types of values that are one string."""
+_MANY: dict[int, Callable[[Walk], None]] = {
+    1: Walk.string,
+    2: Walk.string,
+    3: _scored_in_words,
+    4: pair,
+    5: _scored,
+    14: Walk.string,
+    18: _node,
+}
+"""Types of values that are a count, and so many of something."""
+STREAMS = (15, 19, 21)
+
+
 _OTHERS: dict[int, Callable[[Walk], None]] = {
     0xFB: lambda walk: walk.numbers(2),  # how many keys there are
     0xFA: pair,  # a note of the server
@@ -59,18 +227,12 @@ def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
         walk.skip(_SUM_BYTES)
 
 
-def _version(walk: Walk) -> int:
-    """Version of the format of the snapshot that begins here, moved on past its header."""
-    found = _HEADER.match(walk.peek(HEADER_BYTES))
-    if found is None or found.end() != HEADER_BYTES:
-        raise SnapshotBroken(walk.at, "it is no snapshot of a store")
-    walk.skip(HEADER_BYTES)
-    return int(found[1])
-
-
 def _keys(walk: Walk) -> Iterator[Key]:
     """Every key of the snapshot that begins here, up to its check-sum."""
-    version = _version(walk)
+    head = _HEADER.fullmatch(walk.peek(HEADER_BYTES))
+    if head is None:
+        raise SnapshotBroken(walk.at, "it is no snapshot of a store")
+    walk.skip(HEADER_BYTES)
     expires: int | None = None
     database = 0
     while (code := walk.byte()) != _END:
@@ -86,7 +248,7 @@ def _keys(walk: Walk) -> Iterator[Key]:
             name = walk.text()
             start = walk.at
             walk.value(code)
-            yield Key(name, expires, start, walk.at, code, database, version)
+            yield Key(name, expires, start, walk.at, code, database, int(head[1]))
             expires = None
     if len(walk.peek(_SUM_BYTES)) < _SUM_BYTES:
         raise SnapshotBroken(walk.at, "it does not end with a check-sum")

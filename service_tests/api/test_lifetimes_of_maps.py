@@ -8,7 +8,7 @@ import httpx
 import pytest
 import redis
 
-from app.store.map_manifest import MapManifest
+from app.store.maps import MapManifest
 from service_tests.cases import each
 from service_tests.checks import NPY, assert_problem, keys_of, post, post_npy
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 import redis
 
-from app.store.map_manifest import digest
+from app.store.maps import digest
 from service_tests.checks import assert_problem, post, put
 
 BODY = {"vectors": [[1.0, 2.0, 3.0]]}

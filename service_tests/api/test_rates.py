@@ -7,8 +7,7 @@ import pytest
 
 from app.api.access import Rates
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, Role, drawn
-from app.store.rates import Taken
+from app.store.keys import Key, Role, Taken, drawn
 from service_tests import virtual_time
 
 

@@ -22,7 +22,7 @@ from app.core.kernels.base import SpectralKernel
 from app.core.progress import Pause, Progress
 from app.core.samplers.base import FrequencySet
 from app.core.samplers.monte_carlo import MonteCarlo
-from app.jobs import worker_supervisor
+from app.jobs import worker
 from app.jobs.job_context import Handlers, JobContext
 from app.settings import Settings
 from app.store.errors import NewerVersion
@@ -135,6 +135,6 @@ if __name__ == "__main__":
     MonteCarlo.learned_set = Slow.learned_set  # type: ignore[method-assign, assignment]
     SetErrors.at = slow_errors_at  # type: ignore[method-assign]
     handlers.job_handlers = kinds
-    worker_supervisor.PROGRAM = PROGRAM
+    worker.PROGRAM = PROGRAM
     sys.argv[0] = "bochner"
     __main__.main()

@@ -14,9 +14,9 @@ import redis
 from app.jobs import scripts
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.prelude import CONSUMER, GROUP, QUEUE, key
-from app.jobs.queue import Message, Queue
 from app.jobs.record import JobRecord
+from app.jobs.scripts import CONSUMER, GROUP, QUEUE, key
+from app.jobs.worker import Message, Queue
 from app.store.errors import StoreUnavailable
 from service_tests.servers import until
 

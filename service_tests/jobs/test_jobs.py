@@ -7,11 +7,10 @@ import pytest
 from app.jobs import checkpoints, scripts
 from app.jobs import job_context as attempts
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.errors import JobHasEnded, TooManyJobs
 from app.jobs.jobs import Jobs
-from app.jobs.prelude import INDEX, key
-from app.jobs.queue import Message, Queue
-from app.jobs.record import JobState
+from app.jobs.record import JobHasEnded, JobState, TooManyJobs
+from app.jobs.scripts import INDEX, key
+from app.jobs.worker import Message, Queue
 from app.store.maps import MapStore
 from service_tests.checks import keys
 from service_tests.jobs.site import Site

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 
 from app.jobs import scripts
-from app.jobs.errors import JobHasEnded, NotMine
-from app.jobs.prelude import QUEUE
-from app.jobs.queue import Message, Queue
-from app.jobs.record import JobState
-from app.jobs.tally import tally
-from app.store.reservations import Reservation
+from app.jobs.record import JobHasEnded, JobState, NotMine
+from app.jobs.scripts import QUEUE
+from app.jobs.worker import Message, Queue
+from app.store.named import Reservation
 from service_tests.checks import keys
 from service_tests.jobs.site import Site, read
 
@@ -127,14 +125,14 @@ def test_a_message_that_is_no_jobs_is_dropped(site: Site, queue: Queue, fields: 
 
 def test_jobs_are_counted_by_what_became_of_them(site: Site) -> None:
     ids = [site.jobs.submit(kind, {}).id for kind in ("walk", "walk", "walk", "run", "run")]
-    assert tally(site.client)[:2] == (5, 0)
+    assert site.jobs.tally()[:2] == (5, 0)
     attempts = [site.attempt(one) for one in ids[:3]]
-    assert tally(site.client)[:2] == (2, 3)
+    assert site.jobs.tally()[:2] == (2, 3)
     for attempt, state in zip(attempts, ("succeeded", "failed", "succeeded"), strict=True):
         for _ in range(2):  # as after a lost reply
             scripts.run(site.client, "end", attempt.job_id, attempt.message, state, 60, '{"reason": "x"}', "")
     site.jobs.cancel(ids[3])
-    found = tally(site.client)
+    found = site.jobs.tally()
     assert (found.queued, found.running) == (1, 0)
     assert found.ended == {("walk", "succeeded"): 2, ("walk", "failed"): 1, ("run", "cancelled"): 1}
     assert found.ran["walk"].buckets[-1] == ("+Inf", 3)

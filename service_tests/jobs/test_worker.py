@@ -7,9 +7,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from app.jobs.errors import JobHasNoResult
-from app.jobs.prelude import QUEUE, key
-from app.jobs.record import JobState
+from app.jobs.record import JobHasNoResult, JobState
+from app.jobs.scripts import QUEUE, key
 from service_tests.jobs.site import Site
 from service_tests.servers import until
 

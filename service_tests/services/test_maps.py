@@ -15,7 +15,7 @@ from app.services.cache import Cache
 from app.services.errors import MapNotFound
 from app.services.maps import ArrayKind
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
-from app.store.map_manifest import digest
+from app.store.maps import digest
 from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.races import reads_during

@@ -37,7 +37,7 @@ def resurrected_key() -> None:
 
     def undone(self: NamedStore[Any], name: str, *args: Any) -> bool:
         stored = self._stored(name)
-        keys = [] if stored is None else [self._key(name), *self._pieces(name, stored)]
+        keys = [] if stored is None else [self.key(name), *self._pieces(name, stored)]
         kept: dict[str, Any] = {key: self._client.get(key) for key in keys}
         was_there = delete(self, name, *args)
         deleted.append(name)

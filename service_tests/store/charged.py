@@ -7,7 +7,7 @@ from app.jobs.jobs import Jobs
 from app.store.account import UNLIMITED, Quota
 from app.store.datasets import DatasetStore, described
 from app.store.maps import MapStore
-from app.store.named_reader import Arrays
+from app.store.named import Arrays
 
 
 def put_dataset(client: redis.Redis, name: str, rows: int = 10, ttl: int | None = None, **others: object) -> bool:

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.maps import MapStore
 from service_tests.store.site import Site
 

@@ -3,8 +3,7 @@
 import secrets
 from collections.abc import Sequence
 
-from app.store.index_manifest import IndexManifest, Keep, MapOfIndex
-from app.store.indexes import Entry, IndexStore
+from app.store.indexes import Entry, IndexManifest, IndexStore, Keep, MapOfIndex
 from app.store.manifest import now
 from app.store.named import end
 

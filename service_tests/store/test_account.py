@@ -9,8 +9,8 @@ from app.store.account import UNCOMMITTED_TTL, UNLIMITED, Account, Entry, Quota,
 from app.store.datasets import DatasetStore
 from app.store.errors import QuotaExceeded
 from app.store.maps import MapStore
+from app.store.named import NameTaken
 from app.store.pieces import PIECE_BYTES
-from app.store.reservations import NameTaken
 from service_tests.checks import keys
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, pass_time

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobHasEnded
 from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
-from app.store.reservations import NameTaken
+from app.store.maps import MapManifest, MapStore
+from app.store.named import NameTaken
 from service_tests.cases import with_nightly
 from service_tests.ledger import assert_true, held, pass_time
 from service_tests.servers import EVERY_WRITE, valkey, wire

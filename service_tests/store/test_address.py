@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from app.store.address import parsed
+from app.store.connection import parsed
 from service_tests.cases import each
 
 

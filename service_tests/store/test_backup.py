@@ -15,10 +15,9 @@ import pytest
 import redis
 
 from app.jobs.jobs import Jobs
-from app.store import backup, identity, restore
+from app.store import backup, identity
 from app.store.backup import BackupFailed
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.embedded import EmbeddedStore
 from app.store.identity import StoreReplaced
 from app.store.indexes import IndexStore
@@ -92,7 +91,7 @@ def test_what_a_store_holds_is_put_into_another(tmp_path: Path, source: Any, tar
         assert contents(client) == before, "nothing is changed"
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["file"]
     with target(tmp_path / "target") as client:
-        assert restore.restore(client, file) == len(before)
+        assert backup.restore(client, file) == len(before)
         assert contents(client) == before
         identity.settle(client)
         assert client.seen == mark, "it is the store that it was"
@@ -133,10 +132,10 @@ def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -
         client.set("bochner:too", b"z")
         backup.back_up(client, tmp_path / "both")
     with external(tmp_path / "target") as client:
-        restore.restore(client, tmp_path / "file")
+        backup.restore(client, tmp_path / "file")
         assert set(contents(client)) == {b"bochner:mine"}
     with external(tmp_path / "second") as client, pytest.raises(BackupFailed, match="2 databases"):
-        restore.restore(client, tmp_path / "both")
+        backup.restore(client, tmp_path / "both")
 
 
 @pytest.mark.nightly
@@ -167,7 +166,7 @@ def test_what_was_acknowledged_before_a_backup_begins_is_in_it_while_writes_go_o
                 backup.back_up(client, tmp_path / f"{turn}")
                 gone = there - set(client.zrange("bochner:maps", 0, -1))
                 with external(tmp_path / f"external-{turn}") as other:
-                    restore.restore(other, tmp_path / f"{turn}")
+                    backup.restore(other, tmp_path / f"{turn}")
                     maps = MapStore(other)
                     found = cast(set[bytes], set(other.zrange("bochner:maps", 0, -1)))
                     assert there - gone <= found
@@ -203,12 +202,12 @@ def test_a_damaged_backup_changes_nothing_and_none_goes_into_a_store_that_is_not
         for damaged in (data[:-9], flipped, b"nothing of the kind", b"", *made_up):
             file.write_bytes(damaged)
             with pytest.raises(BackupFailed, match=f"{file}|packed string is damaged|mark"):
-                restore.restore(client, file)
+                backup.restore(client, file)
             assert client.dbsize() == 0
         MapStore(client).create(new("mine"))
         before = contents(client)
         with pytest.raises(BackupFailed, match="not empty"):
-            restore.restore(client, written)
+            backup.restore(client, written)
         assert contents(client) == before
 
 
@@ -218,7 +217,7 @@ def test_a_value_that_is_not_as_servers_write_it_does_not_end_the_embedded_one(t
     (tmp_path / "file").write_bytes(b"REDIS0011" + value + b"\xff" + bytes(8))
     with embedded(tmp_path / "target") as client:
         with pytest.raises(BackupFailed, match="does not take"):
-            restore.restore(client, tmp_path / "file")
+            backup.restore(client, tmp_path / "file")
         assert client.ping()
 
 
@@ -226,20 +225,20 @@ def test_a_restore_that_was_cut_short_is_known_and_begun_anew(
     tmp_path: Path, written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with external(tmp_path / "target") as client, external(tmp_path / "other") as other:
-        monkeypatch.setattr(restore, "_BATCH_KEYS", 5)
+        monkeypatch.setattr(backup, "_BATCH_KEYS", 5)
         monkeypatch.setattr(
-            restore, "_carry_out", Mock(wraps=restore._carry_out, side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt])
+            backup, "_carry_out", Mock(wraps=backup._carry_out, side_effect=[DEFAULT, DEFAULT, KeyboardInterrupt])
         )
         with pytest.raises(KeyboardInterrupt):
-            restore.restore(client, written)
+            backup.restore(client, written)
         with connect("unix://" + client.connection_pool.connection_kwargs["path"], 5) as service:
             with pytest.raises(StoreReplaced, match="being put back"):
                 identity.settle(service)
             backup.back_up(client, tmp_path / "half")
             with pytest.raises(BackupFailed, match="not empty"):
-                restore.restore(client, tmp_path / "half")  # another one
+                backup.restore(client, tmp_path / "half")  # another one
             monkeypatch.undo()
-            restore.restore(client, written)
+            backup.restore(client, written)
             identity.settle(service)
-        restore.restore(other, written)
+        backup.restore(other, written)
         assert contents(client) == contents(other)

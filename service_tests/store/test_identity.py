@@ -2,11 +2,10 @@
 
 import pytest
 
-from app.jobs.errors import JobNotFound
 from app.jobs.jobs import Jobs
+from app.jobs.record import JobNotFound
 from app.store import identity
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.datasets import DatasetStore
 from app.store.identity import StoreReplaced
 from app.store.maps import MapStore

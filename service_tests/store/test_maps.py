@@ -6,10 +6,8 @@ import redis
 from app.store.account import UNCOMMITTED_TTL
 from app.store.connection import connect
 from app.store.errors import StoreUnavailable
-from app.store.map_manifest import MapManifest, digest
-from app.store.maps import MapStore
-from app.store.reservations import NameTaken, State
-from app.store.scripts import COMMIT
+from app.store.maps import MapManifest, MapStore, digest
+from app.store.named import COMMIT, NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, valkey, wire

@@ -4,8 +4,7 @@ import pytest
 import redis
 
 from app.store.indexes import IndexStore
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore
 from app.store.pins import Index, Pins
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time

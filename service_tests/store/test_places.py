@@ -9,8 +9,7 @@ from redis.crc import key_slot
 
 from app.jobs.jobs import Jobs
 from app.store.account import Account, Quota
-from app.store.clients import Client
-from app.store.connection import connect
+from app.store.connection import Client, connect
 from app.store.errors import QuotaExceeded
 from app.store.maps import MapStore
 from app.store.places import MANY

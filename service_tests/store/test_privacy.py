@@ -9,9 +9,8 @@ from random import Random
 
 import pytest
 
-from app.store.binary import StoreNotStarted
-from app.store.embedded import EmbeddedStore
-from app.store.privacy import make_private
+from app.store.embedded import EmbeddedStore, make_private
+from app.store.server import StoreNotStarted
 from service_tests.power.disk import Disk, Loss
 from service_tests.servers import STORE_PROGRAM
 from service_tests.store.site import reachable
@@ -63,7 +62,7 @@ def test_what_is_somebody_elses_is_taken_unless_everybody_may_write(tmp_path: Pa
 MADE = """
 import os, sys
 from pathlib import Path
-from app.store.lasting import make_lasting
+from app.store.data_files import make_lasting
 
 Path("plain").mkdir()
 make_lasting(Path("there") / "above" / "data")
@@ -75,7 +74,7 @@ def test_a_directory_outlasts_a_power_loss_and_so_do_those_above_it(tmp_path: Pa
     disk = Disk(tmp_path)
     (disk.root / "there").mkdir()
     disk.settle()
-    command, root = [sys.executable, "-S", "-c", MADE], Path(__file__).parents[2]
+    command, root = [sys.executable, "-c", MADE], Path(__file__).parents[2]
     subprocess.run(command, cwd=disk.root, env={**disk.environment, "PYTHONPATH": str(root)}, check=True)
     assert (disk.root / "plain").is_dir()
     disk.lose_power(Loss("synced", "cut"), Random())

@@ -4,7 +4,7 @@ import pytest
 import redis
 
 from app.store.connection import connect_loop
-from app.store.rates import RateStore, Taken
+from app.store.keys import RateStore, Taken
 
 pytestmark = pytest.mark.usefixtures("client")  # which empties the store
 

@@ -7,14 +7,12 @@ import pytest
 import redis
 
 from app.jobs import scripts
-from app.jobs.errors import JobHasEnded
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobError
+from app.jobs.record import JobError, JobHasEnded
 from app.store.errors import Gone
-from app.store.map_manifest import MapManifest
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore
+from app.store.named import NameTaken, State
 from app.store.pieces import PIECE_BYTES
-from app.store.reservations import NameTaken, State
 from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time

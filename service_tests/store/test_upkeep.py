@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store import upkeep
+from app.store import server as embedded_server
 from app.store.disk import Disk
 from app.store.errors import StoreFull
-from app.store.upkeep import Upkeep
+from app.store.server import Upkeep
 from service_tests.servers import EVERY_WRITE, until, valkey
 from service_tests.store.site import server_pid
 
@@ -27,7 +27,7 @@ class Room:
 def room(monkeypatch: pytest.MonkeyPatch) -> Room:
     found = Room()
     monkeypatch.setattr(Disk, "free", lambda _: found.free)
-    monkeypatch.setattr(upkeep, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(embedded_server, "_LOOK_SECONDS", 0.0)
     return found
 
 

@@ -27,7 +27,7 @@ from app.formats.json import Json
 from app.formats.npy import Npy
 from app.services import vectors
 from app.services.limits import Limits
-from app.store.reservations import State
+from app.store.named import State
 
 router = APIRouter(prefix="/v2", tags=["inference"], responses=ERRORS)
 

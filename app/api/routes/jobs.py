@@ -16,9 +16,8 @@ from app.api.admission import HELD
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
 from app.api.schemas import headers
-from app.jobs.errors import JobNotFound, ResultElsewhere
 from app.jobs.jobs import Event, JobPage
-from app.jobs.record import JobRecord, JobState
+from app.jobs.record import JobNotFound, JobRecord, JobState, ResultElsewhere
 from app.store.errors import StoreUnavailable
 from app.store.pieces import PIECE_BYTES
 
