@@ -9,14 +9,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.api.access import add_roles
 from app.api.problems import Problem
-from app.api.schemas import (
-    DEFINITIONS,
-    REFERENCES,
-    add_common_headers,
-    body,
-    preferring_body,
-    schema_of,
-)
+from app.api.schemas import DEFINITIONS, REFERENCES, add_common_headers, body, preferring_body, schema_of
 from app.core.spec import MapSpec
 from app.formats.json import Json
 from app.services.asked import InputOfRows, ScaleOfRows

@@ -77,13 +77,7 @@ def length_scale(
     return found
 
 
-def per_column(
-    scale: float,
-    rows: Rows,
-    *,
-    seen: Seen = as_they_are,
-    pause: Pause = no_pause,
-) -> tuple[float, ...]:
+def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pause = no_pause) -> tuple[float, ...]:
     """A length scale for each column of rows (n, d), of which `scale` is the one for all.
 
     It is the scale times the column's standard deviation over the root of the mean of all columns' variances; a column

@@ -28,13 +28,7 @@ _ENTRIES_AT_A_TIME, _LEAST_AT_A_TIME, _MOST_AT_A_TIME = 1 << 15, 128, 4096
 
 
 def distances_to_neighbour(
-    queries: Rows,
-    rows: Rows,
-    place: int,
-    metric: Metric,
-    seen: Seen,
-    threads: int = 1,
-    pause: Pause = no_pause,
+    queries: Rows, rows: Rows, place: int, metric: Metric, seen: Seen, threads: int = 1, pause: Pause = no_pause
 ) -> Matrix:
     """The distance of each query, (q, d), to the row at this place among all rows, (n, d), nearest first, (q,).
 

@@ -51,10 +51,7 @@ REQUEST_SECONDS = _histogram(
     _SECONDS,
 )
 REQUEST_ROWS = _histogram(
-    "bochner_request_rows",
-    "Rows of a request that has some: posted, or of datasets that it names.",
-    ("route",),
-    _ROWS,
+    "bochner_request_rows", "Rows of a request that has some: posted, or of datasets that it names.", ("route",), _ROWS
 )
 REQUEST_BYTES = _counter("bochner_request_bytes", "Bytes of bodies that came.", ("method", "route"))
 RESPONSE_BYTES = _counter("bochner_response_bytes", "Bytes of bodies that were sent.", ("method", "route"))
