@@ -75,7 +75,8 @@ def settings_page() -> str:
     ]
     for name, field in Settings.model_fields.items():
         option = f"--{name.replace('_', '-')}"
-        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {one_line(field.description or "")} |")
+        described = one_line(field.description or "")
+        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {described} |")
     return "\n".join(lines) + "\n"
 
 
