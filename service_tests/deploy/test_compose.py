@@ -21,6 +21,9 @@ def test_a_service_has_no_rights_and_time_to_end(name: str) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["mem_limit"]
+    assert service["logging"]["options"]["max-size"]
+    assert all("size=" in one for one in service["tmpfs"])
     wanted = Settings().shutdown_timeout + 20 if name == "api" else 30
     assert int(service["stop_grace_period"].removesuffix("s")) >= wanted
     assert set(service.get("secrets", [])) <= COMPOSED["secrets"].keys()
