@@ -1,6 +1,7 @@
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -57,3 +58,12 @@ def test_more_requests_than_allowed_are_turned_away_and_the_others_served(
             assert status(line) == b"HTTP/1.1 200"
         assert post(http, path, BODY).status_code == 200
         assert http.get("/v1/maps/turned-away").status_code == 404
+
+
+def test_what_passes_all_that_may_be_kept_is_refused_and_a_deletion_makes_room(tmp_path: Path, gaussian: Any) -> None:
+    with service(tmp_path / "data", "--max-store-names", "1") as running, running.client() as http:
+        assert put(http, "a", gaussian).status_code == 201
+        told = assert_problem(http, put(http, "b", gaussian), 507, "quota")
+        assert (told["limit"], told["value"], told["setting"]) == ("max_store_names", 1, "BOCHNER_MAX_STORE_NAMES")
+        assert http.delete("/v1/maps/a").status_code == 204
+        assert put(http, "b", gaussian).status_code == 201
