@@ -43,8 +43,11 @@ def test_deaths_in_one_job_change_nothing_and_leave_nobody_computing(two: Site, 
     chance, steps = random.Random(2), STEPS_PER_DEATH * deaths
     wanted = undisturbed(two, steps)
     two.idle()
-    job_id = two.walk(steps, pause=0.05)
+    job_id = two.walk(steps, pause=0.02)
     for i in range(deaths):
+        if i % 6 == 5:  # thirteen deaths in a row without a step fail a job
+            before = two.jobs.get(job_id).progress
+            until(lambda before=before: two.jobs.get(job_id).progress > before)  # type: ignore[misc]
         worker, working = two.holder()
         time.sleep(chance.uniform(0, 0.6))
         if i % 2:
