@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fastapi import Request, Response
@@ -82,9 +83,14 @@ def not_modified(_: Request, same: NotModified) -> Response:
 
 def constant(request: Request, content: bytes, media_type: str) -> Response:
     """An answer that is the same until another version of the service runs, unless the client has it."""
-    tag = etag(f"sha256:{hashlib.sha256(content).hexdigest()}")
+    tag = _tag_of(content)
     check_known(request, tag)
     return Response(content, headers={"ETag": tag, "Accept-Ranges": "bytes"}, media_type=media_type)
+
+
+@lru_cache(8)
+def _tag_of(content: bytes) -> str:
+    return etag(f"sha256:{hashlib.sha256(content).hexdigest()}")
 
 
 def _tags(request: Request, header: str) -> tuple[str, ...] | None:
