@@ -15,8 +15,9 @@ from app.core.discrepancy import box_discrepancy
 from app.core.discrepancy.box_discrepancy import Measured
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import QMC, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
+from app.core.papers import QMC
 from app.core.progress import Parts, Progress
 
 # Frequencies, and what pairs of them are computed from, in float64, by coordinate.

@@ -24,8 +24,9 @@ from app.core.hashing.estimates import (
     rbf_estimate,
     rbf_interval,
 )
-from app.core.kernels.base import GMM, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
+from app.core.papers import GMM
 from app.core.progress import Pause, Progress, packed, unpacked
 
 # Of a pair: indices, kernels, rates and estimates, and these as they are kept.

@@ -13,9 +13,10 @@ from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Takes
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import GQ, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.maps.terms import Form
+from app.core.papers import GQ
 from app.core.progress import Pause, Progress, packed, unpacked
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact

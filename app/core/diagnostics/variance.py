@@ -14,8 +14,9 @@ from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Seed, Take
 from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
-from app.core.kernels.base import GMM, MM, Positive
+from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives, family_of, made
+from app.core.papers import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked
 
 

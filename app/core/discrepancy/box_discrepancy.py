@@ -35,7 +35,8 @@ from app.core.kernels.base import AnyKernel, ProductKernel, ShiftInvariantKernel
 from app.core.progress import Pause, Progress, no_pause, packed, unpacked
 from app.core.threads import for_each
 
-_LANES, _SINC_SERIES_BELOW = 128, 0.25
+_LANES = 128
+_SINC_SERIES_BELOW = 0.25
 # Each term of sinc z = 1 − z²/6 + … over the one before, by −z²; of sinc′ z = −z/3 + … likewise.
 _SINC_STEPS = tuple(1 / (2 * k * (2 * k + 1)) for k in range(1, 6))
 _SLOPE_STEPS = tuple(1 / (2 * k * (2 * k + 3)) for k in range(1, 6))

@@ -12,18 +12,11 @@ from scipy import sparse
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import (
-    GQ,
-    LENGTH_SCALE,
-    Block,
-    LengthScale,
-    Positive,
-    ShiftInvariantKernel,
-    divided_by_powers,
-)
+from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel, divided_by_powers
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfLengthScales
 from app.core.model import Frozen
+from app.core.papers import GQ
 from app.core.quantiles import exponential
 
 # Squares that are held at a time, which stay in the cache; and the fewest and most rows of y that they are of.

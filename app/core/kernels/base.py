@@ -23,13 +23,6 @@ from app.core.neighbours import Metric
 from app.core.progress import Pause
 from app.core.threads import for_each
 
-RFF = "Rahimi and Recht (2007), Random features for large-scale kernel machines"
-QMC = "Avron, Sindhwani, Yang, Mahoney (2016), Quasi-Monte Carlo feature maps for shift-invariant kernels"
-MM = "Shen, Yang, Wang (2017), Random features for shift-invariant kernels with moment matching"
-GQ = "Dao, De Sa, Ré (2017), Gaussian quadrature for kernel features"
-GMM = "Li (2017), Linearized GMM kernels and normalized random Fourier features"
-
-
 # What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
 _ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 29
 

@@ -8,10 +8,11 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, leading_columns
 from app.core.errors import InvalidInput
-from app.core.kernels.base import GMM, Block, ShiftInvariantKernel
+from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfDirections
 from app.core.norms import unit_rows
+from app.core.papers import GMM
 
 
 class CorrelationRbf(ShiftInvariantKernel):

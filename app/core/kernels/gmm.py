@@ -12,9 +12,10 @@ from scipy import sparse
 from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, named
 from app.core.compiled import compiled
 from app.core.errors import InvalidInput
-from app.core.kernels.base import GMM, AnyKernel
+from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfCenter
 from app.core.model import check_entries
+from app.core.papers import GMM
 from app.core.sparse_rows import row_numbers, stored
 
 Sparse = tuple[Matrix, Whole, Whole, Matrix]

@@ -5,7 +5,8 @@ from typing import Literal
 import numpy as np
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import QMC, RFF, ProductKernel
+from app.core.kernels.base import ProductKernel
+from app.core.papers import QMC, RFF
 from app.core.quantiles import CAUCHY, quantiles
 
 

@@ -13,7 +13,8 @@ from app.core.panels import Panels
 from app.core.sparse_rows import in_shared_columns, stored
 
 # Entries of a block that are raised to the power, or made dense, at a time.
-_ENTRIES_PER_BLOCK, _BYTES_PER_STORED = 1 << 16, 16
+_ENTRIES_PER_BLOCK = 1 << 16
+_BYTES_PER_STORED = 16
 # Multiplications of a matrix product that take as long as one of sparse rows, where all have the same columns.
 _OPERATIONS_PER_STORED = 80
 

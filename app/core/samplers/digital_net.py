@@ -6,7 +6,8 @@ import numpy as np
 from pydantic import Field
 
 from app.core.arrays import Matrix, Whole
-from app.core.kernels.base import QMC, SpectralKernel
+from app.core.kernels.base import SpectralKernel
+from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 

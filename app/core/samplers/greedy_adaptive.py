@@ -10,7 +10,8 @@ from pydantic import Field
 
 from app.core.arrays import Matrix
 from app.core.building import Building
-from app.core.kernels.base import QMC, SpectralKernel
+from app.core.kernels.base import SpectralKernel
+from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton

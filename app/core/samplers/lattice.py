@@ -14,13 +14,15 @@ from app.core.arrays import Matrix, Whole
 from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
-from app.core.kernels.base import QMC, ProductKernel, SpectralKernel
+from app.core.kernels.base import ProductKernel, SpectralKernel
+from app.core.papers import QMC
 from app.core.progress import Pause, begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.learning import PRODUCT_LAW, LearningFields, reported
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
-_MOST_LEARNED, _BYTES_PER_PAIR = 1 << 12, 40
+_MOST_LEARNED = 1 << 12
+_BYTES_PER_PAIR = 40
 _VECTOR: Whole = np.load(Path(__file__).with_name("kuo_lattice_33002.npy")).astype(np.int64)
 _MOST_DIMENSIONS = len(_VECTOR)
 

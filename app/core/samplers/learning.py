@@ -133,7 +133,8 @@ MOST_ROWS = 1000
 # Side of a box in units of the kernel up to which squares of gradients, and frequencies times the box, stay in float64.
 _WIDEST = 1e50
 # Mean square of the kernel on the box below which weights and gradients are lost between the smallest floats.
-_LEAST_ENERGY, _SAMPLE_STREAM = 1e-250, 0
+_LEAST_ENERGY = 1e-250
+_SAMPLE_STREAM = 0
 # Of a frequency on a row: phase, waves, these weighted and crossed, and products with the errors.
 _NUMBERS_PER_WAVE = 12
 _SCALE_OF_A_DATASET, _SCALE_OF_A_BOX = 0.25, 1.0

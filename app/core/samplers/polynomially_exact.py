@@ -11,18 +11,22 @@ from scipy.special import factorial
 
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import GQ, AnyKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.panels import orthonormal, row_products
+from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
 
 _MOST_EQUATIONS, _MOST_DEGREE = 400, 10
 # More take half a second to solve.
-_MOST_EQUATIONS_TRIED, _MOST_ENTRIES, _MOST_RESIDUAL = 256, 1 << 20, 1e-10
+_MOST_EQUATIONS_TRIED = 256
+_MOST_ENTRIES = 1 << 20
+_MOST_RESIDUAL = 1e-10
 # Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
 _CANDIDATES_PER_EQUATION = 3
 # Up to here the number of candidates is doubled until they do: high degrees want points far out, which are rare.
-_MOST_ENTRIES_DOUBLED, _BYTES_PER_COEFFICIENT = 1 << 20, 64
+_MOST_ENTRIES_DOUBLED = 1 << 20
+_BYTES_PER_COEFFICIENT = 64
 
 
 class PolynomiallyExact(FrequencySampler):

@@ -17,7 +17,8 @@ from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
-from app.core.kernels.base import GQ, AnyKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.papers import GQ
 from app.core.progress import Progress, begin_anew, packed, unpacked
 from app.core.samplers.base import PRODUCTS_PER_SECOND, FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, reported, split
@@ -25,7 +26,9 @@ from app.core.samplers.normal_law import normal_deviations
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
 _LAW = "normally distributed frequencies on all coordinates (kernels gaussian, correlation_rbf)"
-_CANDIDATES_PER_FREQUENCY, _MOST_CANDIDATES, _MOST_PAIRS = 2, 8192, 1 << 21
+_CANDIDATES_PER_FREQUENCY = 2
+_MOST_CANDIDATES = 8192
+_MOST_PAIRS = 1 << 21
 # Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
 _RIDGE = 1e-8
 _BYTES_PER_PAIR, _BYTES_PER_FEATURE = 32, 56
@@ -150,7 +153,9 @@ _PATIENCE = 3
 # What counts as zero in a gradient, as part of the largest entry of the right side.
 _TOLERANCE = 1e-11
 # In practice some ten or twenty are made; without end, where rounding decides the signs.
-_MOST_EXCHANGES, _MOST_ONE_BY_ONE, _BISECTIONS = 500, 4096, 60
+_MOST_EXCHANGES = 500
+_MOST_ONE_BY_ONE = 4096
+_BISECTIONS = 60
 
 Offer = Callable[[float], None]
 """Called before each call of the linear algebra with the multiplications it takes. It may raise to end the work."""

@@ -8,7 +8,8 @@ import scipy
 from pydantic import Field
 
 from app.core.arrays import Matrix
-from app.core.kernels.base import QMC, SpectralKernel
+from app.core.kernels.base import SpectralKernel
+from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
 MOST_DIMENSIONS = 21_201
@@ -19,7 +20,8 @@ BITS = 52
 # begin at any point.
 _PLAIN_BITS = 30
 # Points drawn between two releases of the interpreter lock, in coordinates.
-_COORDINATES_PER_DRAW, _BYTES_PER_DIRECTION = 1 << 18, 50_000
+_COORDINATES_PER_DRAW = 1 << 18
+_BYTES_PER_DIRECTION = 50_000
 
 
 class Sobol(PointSampler):

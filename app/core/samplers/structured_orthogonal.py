@@ -19,7 +19,8 @@ _BIASES = {8: (0.26, 0.45), 16: (0.1, 0.31), 32: (0.03, 0.23)}
 # Of vectors of so many entries some are held at a time.
 _MOST_DIMENSIONS = 1 << 20
 # What a second or so suffices for.
-_RADII_PER_SECOND, _BYTES_PER_RADIUS = 1 << 20, 48
+_RADII_PER_SECOND = 1 << 20
+_BYTES_PER_RADIUS = 48
 
 
 class Rotations(NamedTuple):

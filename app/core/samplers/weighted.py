@@ -11,7 +11,8 @@ from pydantic import Field
 from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import QMC, AnyKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.papers import QMC
 from app.core.progress import begin_anew, packed, unpacked
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
@@ -19,7 +20,10 @@ from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields,
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
-_CUT_OFF, _MOST_FREQUENCIES, _ITERATIONS_PER_FREQUENCY, _BYTES_PER_PAIR = 1e-13, 4096, 30, 40
+_CUT_OFF = 1e-13
+_MOST_FREQUENCIES = 4096
+_ITERATIONS_PER_FREQUENCY = 30
+_BYTES_PER_PAIR = 40
 # From so many weights on, eigenvectors and solution may take more than a second.
 _LONG = 700
 # What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
