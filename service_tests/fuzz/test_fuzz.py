@@ -17,5 +17,5 @@ def test_no_answer_is_wrong_and_memory_stays(tmp_path: Path, count: int, with_ke
     with attacked(tmp_path / "data", with_keys) as found:
         seen, grown = run(found, count, 15)
     assert seen["200"] > count / 30
-    assert seen["broken"] > count / 8
+    assert seen["broken"] > count / 20
     assert count < 3000 or grown < 100 * MiB  # at night only: the gate bounds no memory
