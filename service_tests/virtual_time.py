@@ -34,4 +34,4 @@ class _Loop(asyncio.SelectorEventLoop):
 def run(play: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in such time, which `time.monotonic` tells too. It must not wait for threads."""
     with asyncio.Runner(loop_factory=_Loop) as runner, patch.object(time, "monotonic", runner.get_loop().time):
-        return runner.run(asyncio.wait_for(play, 3600))
+        return runner.run(asyncio.wait_for(play, 7200))

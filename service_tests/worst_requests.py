@@ -46,6 +46,18 @@ def array(shape: tuple[int, int], dtype: Any = np.bool_) -> Callable[[], bytes]:
     return lambda: npy(np.zeros(shape, dtype))
 
 
+def bytes_and_doubles(n: int, n_columns: int) -> Callable[[], bytes]:
+    """A Parquet file of columns of bytes, and one of doubles, some hundred kilobytes long."""
+
+    def made() -> bytes:
+        columns = {str(i): np.zeros(n, np.float64 if i == n_columns else np.int8) for i in range(n_columns + 1)}
+        sink = io.BytesIO()
+        write_parquet(read_ipc_stream(io.BytesIO(arrow(**columns))), sink)
+        return sink.getvalue()
+
+    return made
+
+
 def zeros(nbytes: int) -> Callable[[], bytes]:
     """A Parquet file of one column of so many bytes of zeros, some kilobytes long."""
 
@@ -79,6 +91,7 @@ GAUSSIAN = {"kind": "gaussian", "length_scale": 1.0}
 SUBSETS = [[(i + j) % 60 for j in range(9)] for i in range(1 << 16)]
 MAPS: dict[str, dict[str, Any]] = {
     "one": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
+    "exact": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1, "dtype": "float64"},
     "wide": {"input_dim": 2700, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 16},
     "many": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "phase"},
     "phases": {"input_dim": 1, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1 << 20, "form": "complex"},
@@ -203,6 +216,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("rows of one digit", "/v1/maps/one/transform", vectors(b"[0]")),
         Worst("rows of one bit, packed", "/v1/maps/one/transform", lambda: npz(True, vectors=np.zeros(BITS, np.bool_)), NPZ, NPZ, within=BODY),
         Worst("columns of bytes, and one of doubles", "/v1/maps/wide/transform", lambda: arrow(**{str(i): np.zeros(6000, np.uint8 if i else np.float64) for i in range(2700)}), ARROW, ARROW, within=14 * 16 * MiB),
+        Worst("bytes for a map of doubles, in gzip", "/v1/maps/exact/transform", lambda: gzip.compress(arrow(v=np.zeros((63 * MiB, 1), np.int8)), 1), ARROW, ARROW, within=2 * BODY, headers={"Content_Encoding": "gzip"}),
         Worst("rows of one byte in base64, all escaped", "/v1/maps/one/transform", lambda: b'{"vectors":{"shape":[4194304,1],"dtype":"uint8","base64":"' + b"\\u0041" * (4 * MiB * 4 // 3 // 4 * 4) + b'"}}', accept=NPY),
         Worst("rows of one digit, in gzip", "/v1/maps/one/transform", lambda: gzip.compress(vectors(b"[0]")(), 1), accept=NPY, within=14 * 16 * MiB, headers={"Content_Encoding": "gzip"}),
         Worst("a bomb", "/v1/maps/one/transform", lambda: zstd.compress(bytes(1 << 30)), NPY, NPY, within=2 * BODY, headers={"Content_Encoding": "zstd"}),
@@ -225,6 +239,7 @@ WORST: dict[str, list[Worst]] = {
     "PUT /v1/datasets/{name}": [
         Worst("rows of one digit", "/v1/datasets/new", vectors(b"[0]")),
         Worst("zeros in a Parquet file, as many as a dataset may have", "/v1/datasets/zeros", zeros(MAX_DATASET - MiB), PARQUET, within=3 * MAX_DATASET),
+        Worst("columns of bytes, and one of doubles, in a Parquet file", "/v1/datasets/new", bytes_and_doubles(1_000_000, 200), PARQUET, within=MAX_DATASET),
     ],
     "GET /v1/datasets/{name}": [Worst("65,536 columns", "/v1/datasets/ranges")],
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],

@@ -66,6 +66,10 @@ def _is_near(name: str) -> bool:
 
 # How long a key that was revoked by another process may still let somebody in.
 _FRESH_SECONDS = 0.5
+# How long the keys that were known then may still see metrics, where the store is away.
+_REMEMBERED_SECONDS = 3600.0
+# How long metrics wait for a store that hangs, to know a key: the store's figures are waited for after it.
+_PATIENCE_SECONDS = 1.0
 # Between two looks at the store, however many unknown keys come.
 _PAUSE_SECONDS = 0.02
 
@@ -80,7 +84,7 @@ class KnownKeys:
     def __init__(self, changed: Callable[[Keys], Awaitable[Keys]]) -> None:
         self._changed = changed
         self._keys = Keys({}, None)
-        self._as_of = -math.inf
+        self._as_of = self._told_at = -math.inf
         self._coming: asyncio.Task[None] | None = None
 
     async def find(self, text: bytes) -> Key | None:
@@ -100,6 +104,13 @@ class KnownKeys:
         await self._look(time.monotonic() - _FRESH_SECONDS)
         return self._keys.by_id.get(key_id)
 
+    def remembered(self, text: bytes) -> Key | None:
+        """The key whose text this is, as the store last told it; None if it told of none, or over an hour ago."""
+        if time.monotonic() - self._told_at > _REMEMBERED_SECONDS:
+            return None
+        found = self._keys.by_id.get(id_in(text) or "")
+        return found if found is not None and found.opens_with(text) else None
+
     def forget(self) -> None:
         """Look again at the next question, as this process has changed something."""
         self._as_of = -math.inf
@@ -116,7 +127,7 @@ class KnownKeys:
             await asyncio.sleep(max(0.0, self._as_of + _PAUSE_SECONDS - time.monotonic()))
             began = time.monotonic()
             self._keys = await self._changed(self._keys)
-            self._as_of = began
+            self._as_of = self._told_at = began
         finally:
             self._coming = None
 
@@ -194,10 +205,11 @@ ROLES: dict[str, Role | None] = {
             *("list_indexes", "get_index", "search_index", "find_duplicates", "advise"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
-            *("info", "catalog", "problem", "docs_page", "docs_file", "openapi_document", "metrics"),
+            *("info", "catalog", "docs_page", "docs_file", "openapi_document"),
         ),
         Role.read,
     ),
+    **dict.fromkeys(("metrics", "problem"), Role.metrics),  # whoever is refused may read why
     **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset", "cancel_job"), Role.write),
     **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "delete_vector"), Role.write),
     **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
@@ -240,7 +252,7 @@ _SCHEME = {
     "type": "http",
     "scheme": "bearer",
     "description": "A key. The service needs one by default exactly where it does not listen on a loopback address. "
-    "Its role is `read`, `write` or `admin`; each includes those before it.",
+    "Its role is `metrics`, `read`, `write` or `admin`; each includes those before it.",
 }
 
 
@@ -289,14 +301,8 @@ class Access:
             self._check_host(scope)
         if _is_shell(scope):
             return
-        key = state["key"] = await self._key(scope)
-        state["role"] = WITHOUT_KEY if key is None else key.role
-        if key is not None and key.rate is not None:
-            wait = await self._rates.wait(key)
-            if wait > 0:
-                detail = f"key {key.name!r} may ask {key.rate:g} times a second, and {key.burst} times at once"
-                retry = {"Retry-After": str(math.ceil(wait))}
-                raise Refusal("overloaded", detail, status=429, headers=retry, **limit("key_rate", key.rate))
+        key = await (self._key_of_metrics(scope) if scope["path"] == METRICS else self._key(scope))
+        state["key"], state["role"] = key, WITHOUT_KEY if key is None else key.role
 
     async def holds(self, key: Key | None) -> bool:
         """Whether a request that was let in with this key would still be; for answers that last."""
@@ -311,18 +317,31 @@ class Access:
             raise Refusal("misdirected", f"host {host[:80]!r} came, which BOCHNER_ALLOWED_HOSTS does not name")
 
     async def _key(self, scope: Scope) -> Key | None:
-        came = _values(scope, b"authorization")
-        if len(came) > 1:
-            raise unauthorized(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
-        text = _text(came[0], scope["method"]) if came else b""
-        if not self.required and id_in(text) is None:
+        text = _given(scope)
+        if not self.required and (text is None or id_in(text) is None):
             return None  # credentials of somebody else, as of a proxy
-        if not came:
+        if text is None:
             raise unauthorized("no key came; `Authorization: Bearer KEY` is wanted")
         key = await self.keys.find(text)
         if key is None:
             raise unauthorized("no key that is valid here came; `Authorization: Bearer KEY` is wanted", "invalid_token")
+        wait = await self._rates.wait(key)
+        if key.rate is not None and wait > 0:
+            detail = f"key {key.name!r} may ask {key.rate:g} times a second, and {key.burst} times at once"
+            retry = {"Retry-After": str(math.ceil(wait))}
+            raise Refusal("overloaded", detail, status=429, headers=retry, **limit("key_rate", key.rate))
         return key
+
+    async def _key_of_metrics(self, scope: Scope) -> Key | None:
+        """Likewise; while the store does not answer, as it was: alerts come from metrics, and are wanted just then."""
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._key(scope)
+        except (StoreUnavailable, TimeoutError) as error:
+            key = self.keys.remembered(_given(scope) or b"")
+            if key is None:
+                raise StoreUnavailable("the store does not answer, and did not tell of this key before") from error
+            return key
 
 
 def owner_of(request: Request) -> str:
@@ -361,6 +380,14 @@ class Authorization:
 
 def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for header, value in scope["headers"] if header == name]
+
+
+def _given(scope: Scope) -> bytes | None:
+    """The text that a request gives as its key; empty for credentials of another kind, None for none."""
+    came = _values(scope, b"authorization")
+    if len(came) > 1:
+        raise unauthorized(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
+    return _text(came[0], scope["method"]) if came else None
 
 
 def _is_shell(scope: Scope) -> bool:

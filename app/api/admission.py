@@ -268,10 +268,12 @@ class Admission:
         """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
         self.places = {"requests": self.inside, "builds": self.builds, "listeners": self.listening}
         """All of them by what they are for."""
+        quarter = max(1, settings.max_requests // 4)
+        self._files = Places("max_requests", quarter, "files are being read or wait to be, a quarter of max_requests")
         # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
         # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
         self._limiters = {waits_for: anyio.CapacityLimiter(threads) for waits_for in ("compute", "brief", "submit")}
-        self._limiters["store"] = anyio.CapacityLimiter(_STORE_THREADS)
+        self._limiters |= {"store": anyio.CapacityLimiter(_STORE_THREADS), "file": anyio.CapacityLimiter(1)}
         self._long_work = anyio.CapacityLimiter(math.inf)
         self.building = asyncio.Semaphore(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
@@ -288,6 +290,11 @@ class Admission:
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
         """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
         return await self._run("brief" if brief else "compute", partial(self.at_once, work))
+
+    async def read_file(self, work: Callable[[], Result]) -> Result:
+        """Run on a thread what waits for a process that reads a file, one at a time; Refusal where too many wait."""
+        with self._files:
+            return await self._run("file", work)
 
     def at_once(self, work: Callable[[], Result]) -> Result:
         """Run work in the thread that calls this."""

@@ -147,7 +147,7 @@ async def read_in(form: RowsFormat, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
     content, limits = await read(request, context), context.limits
     given = {name: request.headers[name] for name in form.request_headers if name in request.headers}
-    return Body(content, given, limits.check_options, limits.check_body, limits.check_dataset)
+    return Body(content, given, limits.check_options, limits.check_body, limits.check_rows)
 
 
 def parse(model: type[Model], body: Buffer) -> Model:

@@ -1,6 +1,6 @@
 """The one gate for posted vectors: shape, kind of numbers, finiteness, range. What lies behind it trusts them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import numpy as np
@@ -21,6 +21,8 @@ PostedRows = Array | sparse.csr_array
 """Vectors as they came, not yet through the gate."""
 Rows = Floats | sparse.csr_array
 """Vectors behind the gate: a C-contiguous matrix or a CSR one of float32 or float64, finite, of the map's width."""
+CheckBytes = Callable[[int], None]
+"""Is told how many bytes rows will take, before there is memory for them; raises TooLarge for too many."""
 MISSING = "is missing; a map whose input has a number for missing takes such rows"
 """What is wrong with NaN, which JSON writes as null."""
 AFTER_INPUT = ", once it has gone through the input of the map"
@@ -28,7 +30,12 @@ AFTER_INPUT = ", once it has gone through the input of the map"
 
 
 def vectors(
-    rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str = "/vectors", missing: str = MISSING
+    rows: PostedRows,
+    input_dim: int,
+    dtype: np.dtype[Any],
+    pointer: str = "/vectors",
+    missing: str = MISSING,
+    check: CheckBytes = lambda _: None,
 ) -> Rows:
     """Posted rows, which stood at `pointer` of the request, checked for use in a dtype, float32 or float64.
 
@@ -38,25 +45,29 @@ def vectors(
     Raises:
         InvalidInput: not two-dimensional, another width than `input_dim`, another kind of number, NaN, infinity, a
             value outside the dtype's range, or a whole number that the dtype does not hold exactly.
+        TooLarge: `check` says so.
     """
-    found = floats(rows, input_dim, dtype, pointer)
+    found = floats(rows, input_dim, dtype, pointer, check)
     if not np.isfinite(stored_values(found)).all():
         refuse_not_finite(found, pointer, missing=missing)
     check_range(found, dtype, pointer)
     return found
 
 
-def floats(rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str) -> Rows:
+def floats(
+    rows: PostedRows, input_dim: int, dtype: np.dtype[Any], pointer: str, check: CheckBytes = lambda _: None
+) -> Rows:
     """Posted rows of `input_dim` entries as floats, in the precision in which they came; whole numbers in the dtype.
 
     They are not copied where they are so already, and may hold NaN and infinity. InvalidInput as `vectors` raises it
-    for shapes, kinds of numbers and whole numbers.
+    for shapes, kinds of numbers and whole numbers; TooLarge where `check` says so.
     """
     if rows.ndim != 2:
         raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)
     if rows.shape[1] != input_dim:
         raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":
+        check(rows.size * dtype.itemsize)
         _check_exact(rows, dtype, pointer)
         whole: Floats = np.ascontiguousarray(rows, dtype)
         return whole

@@ -26,7 +26,7 @@ class Body(NamedTuple):
     check_size: Callable[[int], None] = lambda _: None
     """Checks how long what is packed in it will be, before it is unpacked; raises TooLarge for too much."""
     check_rows: Callable[[int], None] = lambda _: None
-    """Checks how many bytes of rows are unpacked from it."""
+    """Checks how many bytes rows take, before there is memory for them; raises TooLarge for too many."""
 
 
 Posted = dict[str, PostedRows | Reference]
@@ -57,6 +57,8 @@ class RowsFormat(ABC):
     """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
     has_members: ClassVar[bool] = False
     """Whether rows come under the names that members of JSON have; else a body is one array."""
+    in_own_process: ClassVar[bool] = False
+    """Whether `matrix` waits for a process that reads the body."""
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.

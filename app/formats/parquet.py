@@ -12,12 +12,12 @@ from app.formats.arrow_ipc.columns import rows_of
 from app.formats.base import Body, RowsFormat
 from app.parquet_process import REFUSED
 
-# Beside twice the file: the reader holds that and one page or batch of each column.
+# Beside twice the file, and some for each column: the reader holds that and one page or batch of each column.
 _MEMORY_BYTES = 512 << 20
 # A file of 64 MiB takes one.
 _SECONDS = 20
-# As others may work on the machine.
-_WAIT_SECONDS = 120
+# As others may work on the machine. A reader that wants more memory may sleep instead of dying.
+_WAIT_SECONDS = 30
 _BYTES_AT_A_TIME = 1 << 20
 
 
@@ -26,10 +26,11 @@ class Parquet(RowsFormat):
 
     media_type = "application/vnd.apache.parquet"
     rows_described = "A Parquet file whose columns are those of an Arrow stream, in any of its encodings."
+    in_own_process = True
 
     def matrix(self, body: Body) -> PostedRows | Identified:
         """Read the rows of a file, with their ids if it has some."""
-        return rows_of(Body(_as_arrow(body)))
+        return rows_of(Body(_as_arrow(body), check_rows=body.check_rows))
 
 
 def _as_arrow(body: Body) -> bytearray:
@@ -50,7 +51,8 @@ def _as_arrow(body: Body) -> bytearray:
         raise InvalidInput(f"the body is not a Parquet file that can be read: {said}")
     if reader.returncode:
         raise InvalidInput(
-            f"the Parquet file is damaged, or takes more than {memory} bytes of memory or {_SECONDS} seconds to read"
+            f"the Parquet file is damaged, or takes more than {memory} bytes of memory or {_SECONDS} seconds to read: "
+            "several smaller files, or one column of lists of numbers, take less"
         )
     return stream
 

@@ -23,8 +23,8 @@ LABELS = {
     "status": "HTTP status of the answer; 499 where the client left before there was one",
     "problem": "the kind of problem, as `overloaded`; see the page of problems",
     "of": "what there are places for: `requests`, `builds` or `listeners`",
-    "waits_for": "`compute` (work of some length), `brief` (some milliseconds), `store` (short calls to the store) or "
-    "`submit` (leaving work to a job)",
+    "waits_for": "`compute` (work of some length), `brief` (some milliseconds), `store` (short calls to the store), "
+    "`submit` (leaving work to a job) or `file` (a Parquet file that a process reads)",
     "command": "the command of the store, as `EVALSHA`",
     "outcome": "`ok` or `error`",
     "state": "of jobs: `queued` or `running`; of those that have ended: `succeeded`, `failed` or `cancelled`",

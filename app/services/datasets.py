@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
-from app.core.arrays import Floats, PostedRows, Rows, vectors
+from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, vectors
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
@@ -65,6 +65,10 @@ def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
 
 
 _MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
+
+
+Gate = Callable[[PostedRows, str, CheckBytes], Rows]
+"""Checks rows, given the JSON pointer to where they stood and a check of their bytes, as `BaseSpec.gate` does."""
 
 
 class _Kept(NamedTuple):
@@ -146,7 +150,7 @@ class Datasets:
             QuotaExceeded: the store, or the owner, has no room for it.
         """
         given, ids = posted if isinstance(posted, Identified) else (posted, None)
-        rows = _checked(given)
+        rows = _checked(given, self._limits.check_rows)
         arrays = _arrays(rows) | _id_arrays(ids)
         manifest = described(name, rows.shape, arrays, ttl)
         while True:
@@ -205,15 +209,12 @@ class Datasets:
 
         return latest(read)
 
-    def gated(
-        self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Callable[[PostedRows, str], Rows]
-    ) -> GatedRows:
+    def gated(self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Gate) -> GatedRows:
         """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
-
-        The gate is given rows and the JSON pointer to where they stood, as `BaseSpec.gate` is.
 
         Raises:
             InvalidInput: a sample is larger than its dataset, or the gate refuses rows.
+            TooLarge: rows would take more than a dataset may, as numbers that the gate lets through.
         """
         rows: dict[str, Rows] = {}
         ids: dict[str, Ids] = {}
@@ -229,7 +230,7 @@ class Datasets:
             else:
                 found, known = given if isinstance(given, Identified) else (given, None)
             with at_their_datasets(references):
-                rows[member] = gate(found, f"/{member}")
+                rows[member] = gate(found, f"/{member}", self._limits.check_rows)
             note_rows(rows[member].shape[0])
             if known is not None:
                 ids[member] = known
@@ -253,8 +254,8 @@ class Datasets:
         return _Kept(rows_in(arrays, manifest.shape), _ids_of(arrays), manifest.nbytes)
 
 
-def _checked(posted: PostedRows) -> Rows:
-    """Check rows, and keep the precision in which they came; whole numbers in one that holds them."""
+def _checked(posted: PostedRows, check: CheckBytes) -> Rows:
+    """Check rows; keep the precision in which they came, and whole numbers in one that holds them."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
     n, d = posted.shape
@@ -262,7 +263,7 @@ def _checked(posted: PostedRows) -> Rows:
         raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
     # Whole numbers of more than 16 bits are kept in float64.
     dtype = np.result_type(posted.dtype, np.float32) if posted.dtype.kind in "biuf" else np.dtype(np.float64)
-    return vectors(posted, d, dtype, missing=_MISSING)
+    return vectors(posted, d, dtype, missing=_MISSING, check=check)
 
 
 def _arrays(rows: Rows) -> Arrays:

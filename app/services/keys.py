@@ -16,7 +16,8 @@ class AskedKey(Frozen):
 
     name: str = Field(pattern=NAME_PATTERN, description="What it is for. Several may have the same.")
     role: Role = Field(
-        description="read: everything that changes nothing. write: maps, datasets and jobs too. admin: keys too."
+        description="metrics: these alone. read: everything that changes nothing. write: maps, datasets and jobs too. "
+        "admin: keys too."
     )
     rate: float | None = Field(None, ge=0.001, le=1e6, description="Requests a second; null for any number.")
     burst: int | None = Field(

@@ -40,6 +40,10 @@ class Limits(NamedTuple):
         """Raise TooLarge for a dataset whose arrays take more than `max_dataset_bytes`."""
         self._check("max_dataset_bytes", nbytes, self.max_dataset_bytes, "the dataset would take")
 
+    def check_rows(self, nbytes: int) -> None:
+        """Raise TooLarge for rows that take more in memory than those of a dataset may."""
+        self._check("max_dataset_bytes", nbytes, self.max_dataset_bytes, "the rows would take", advice="send fewer")
+
     def check_result(self, nbytes: int) -> None:
         """Raise TooLarge for a result that takes more than `max_result_bytes`."""
         self._check("max_result_bytes", nbytes, self.max_result_bytes, "the result would take")

@@ -1,6 +1,6 @@
 """Which map to take: recommendations for rows and their labels, checked and ready to run."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from app.core.arrays import AFTER_INPUT, PostedRows, Rows, check_range, dense, floats, vectors
+from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_range, dense, floats, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
@@ -37,7 +37,7 @@ from app.core.recommendations.drawing import drawing
 from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommended
 from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
-from app.services.datasets import Datasets, GatedRows, at_their_datasets, dataset_digests
+from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
 from app.services.map_creation import kept_rows
 from app.services.measurements import RECOMMEND, Measurement
@@ -137,18 +137,18 @@ _DTYPE = np.dtype(np.float32)
 _MULTIPLES = 0.5, 1.0, 2.0
 
 
-def _gate(seed: int, has_input: bool) -> Callable[[PostedRows, str], Rows]:
+def _gate(seed: int, has_input: bool) -> Gate:
     """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed.
 
     Rows for which there is an input may have missing entries, and leave the range of float32, until it is applied.
     """
 
-    def some(posted: PostedRows, pointer: str) -> Rows:
+    def some(posted: PostedRows, pointer: str, check: CheckBytes) -> Rows:
         n = posted.shape[0]
         some = posted[sampled(n, MOST_ROWS, seed)] if n > MOST_ROWS else posted
         if has_input:
-            return floats(some, some.shape[1], np.dtype(np.float64), pointer)
-        return vectors(some, some.shape[1], _DTYPE, pointer)
+            return floats(some, some.shape[1], np.dtype(np.float64), pointer, check)
+        return vectors(some, some.shape[1], _DTYPE, pointer, check=check)
 
     return some
 

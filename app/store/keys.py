@@ -62,6 +62,7 @@ return 1
 class Role(StrEnum):
     """What a key may do. Each role includes those before it."""
 
+    metrics = "metrics"
     read = "read"
     write = "write"
     admin = "admin"

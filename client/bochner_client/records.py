@@ -9,7 +9,7 @@ State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 """Of a job."""
 Status = Literal["building", "ready", "failed"]
 """Of a map."""
-Role = Literal["read", "write", "admin"]
+Role = Literal["metrics", "read", "write", "admin"]
 """Of a key; each includes those before it."""
 
 

@@ -110,3 +110,27 @@ def test_nobody_is_let_in_while_the_store_is_away() -> None:
         assert await known.find(made.text.encode()) is made.key
 
     run(play)
+
+
+def test_a_key_is_remembered_for_an_hour_and_by_its_own_text() -> None:
+    made, unknown = new(), new()
+    store = Store(made.key)
+    known = KnownKeys(store.changed)
+
+    async def play() -> None:
+        assert known.remembered(made.text.encode()) is None
+        await known.find(made.text.encode())
+        known.forget()
+        await asyncio.sleep(1800)
+        assert known.remembered(made.text.encode()) is made.key
+        other = made.text[:-1] + ("A" if made.text[-1] != "A" else "B")
+        assert [known.remembered(text.encode()) for text in (unknown.text, other, "")] == [None] * 3
+        store.away = True
+        with pytest.raises(StoreUnavailable):
+            await known.find(made.text.encode())
+        await asyncio.sleep(1799)
+        assert known.remembered(made.text.encode()) is made.key
+        await asyncio.sleep(2)
+        assert known.remembered(made.text.encode()) is None
+
+    run(play)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute, iter_route_contexts
 
-from app.api.access import OPEN, ROLES, add_roles
+from app.api.access import METRICS, OPEN, ROLES, add_roles
 from app.main import Direct, create_app
 from app.settings import Settings
 from app.store.keys import Role
@@ -37,6 +37,8 @@ def test_every_operation_needs_the_role_that_its_method_calls_for(operation: str
         assert needed is Role.admin
     elif path in OPEN:
         assert needed is None
+    elif path in (METRICS, "/problems/{slug}"):
+        assert needed is Role.metrics
     elif method == "GET" or operation in CHANGES_NOTHING:
         assert needed is Role.read
     else:

@@ -63,6 +63,14 @@ def test_whole_numbers_are_taken_where_all_are_exact(of: str, dtype: np.dtype[An
     assert vectors(np.zeros((0, 4), of), 4, dtype).shape == (0, 4)
 
 
+@each("dtype", [FLOAT32, FLOAT64])
+def test_the_bytes_of_rows_are_checked_before_they_are_made(dtype: np.dtype[Any]) -> None:
+    for of, counted in (("?", [12 * dtype.itemsize]), ("f4", []), ("f8", [])):
+        found: list[int] = []
+        vectors(np.ones((3, 4), of), 4, dtype, check=found.append)
+        assert found == counted
+
+
 @each("value", [np.nan, np.inf, -np.inf])
 @each("dtype", [FLOAT32, FLOAT64])
 def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, dtype: np.dtype[Any]) -> None:

@@ -27,9 +27,9 @@ TOLD = {
 
 @each("expression", QUERIES + [rule["expr"] for rule in RULES])
 def test_every_metric_that_is_asked_for_is_told(expression: str) -> None:
-    asked = set(re.findall(r"bochner_\w+", expression))
+    asked = set(re.findall(r"\bup\b|bochner_\w+", expression))
     assert asked
-    assert asked <= TOLD
+    assert asked <= TOLD | {"up"}  # which Prometheus tells itself
 
 
 def test_every_metric_is_on_the_dashboard() -> None:
@@ -40,6 +40,7 @@ def test_every_metric_is_on_the_dashboard() -> None:
 
 FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 SERIES = {
+    "BochnerDown": {'up{job="bochner"}': "1x20 0x40", 'bochner_store_up{job="bochner"}': "1x20 stale"},
     "BochnerStoreAway": {"bochner_store_up": "0x60"},
     "BochnerFailing": {
         'bochner_requests_total{status="503"}': "0+10x60",

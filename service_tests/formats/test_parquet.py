@@ -1,20 +1,28 @@
 """Parquet files, by published writers, damaged ones, and those that are made to take memory or time."""
 
 import io
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
+import psutil
 import pytest
+from arro3.core import Array, Table
 from arro3.io import read_ipc_stream, write_parquet
 
 from app.core.errors import InvalidInput, TooLarge
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats import parquet
+from app.formats.arrow import Arrow
 from app.formats.base import Body
 from app.formats.parquet import Parquet
 from service_tests.checks import JSON, PARQUET, arrow, assert_problem, npy, post, put_dataset
 from service_tests.formats.damaged import refusals
+from service_tests.running import Running, service
+from service_tests.servers import until
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 WORDS = TextIds(np.arange(7) + 1, np.frombuffer(b"abcdefg", np.uint8))
@@ -24,6 +32,13 @@ MiB = 1 << 20
 def parquet_of(**columns: Any) -> bytes:
     sink = io.BytesIO()
     write_parquet(read_ipc_stream(io.BytesIO(arrow(**columns))), sink)
+    return sink.getvalue()
+
+
+def wide(n_columns: int, n: int) -> bytes:
+    """A file of columns of ones, in the compression that takes most memory to undo."""
+    column, sink = Array.from_numpy(np.ones(n)), io.BytesIO()
+    write_parquet(Table.from_pydict({str(i): column for i in range(n_columns)}), sink, compression="zstd(1)")
     return sink.getvalue()
 
 
@@ -95,6 +110,58 @@ def test_a_reader_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(parquet, "_WAIT_SECONDS", 0.001)
     with pytest.raises(InvalidInput, match="damaged, or takes more than"):
         read(content)
+
+
+def test_five_thousand_columns_are_read_and_too_many_refused_for_the_footer() -> None:
+    assert read(wide(5000, 1)).tolist() == [[1.0] * 5000]
+    with pytest.raises(InvalidInput, match="it has 9000 columns; 8192 are read at most"):
+        read(wide(9000, 1))
+
+
+@pytest.mark.parametrize("member", ["stream", "file"])
+def test_rows_of_a_wider_dtype_than_that_of_most_columns_are_counted_before_they_are_made(member: str) -> None:
+    columns = {str(i): np.zeros(4096, np.int8) for i in range(200)} | {"x": np.zeros(4096)}
+    counted: list[int] = []
+
+    def check(nbytes: int) -> None:
+        counted.append(nbytes)
+        if nbytes == 4096 * 201 * 8:
+            raise TooLarge("too large", limit="max_dataset_bytes", allowed=0, value=nbytes)
+
+    form, content = (Arrow(), arrow(**columns)) if member == "stream" else (Parquet(), parquet_of(**columns))
+    with pytest.raises(TooLarge):
+        form.matrix(Body(content, check_rows=check))
+    assert len(counted) == 1 or max(counted[:-1]) < 2 * 4096 * 201, "of the stream that the file stands for"
+
+
+def test_a_reader_that_sleeps_keeps_none_but_files_waiting(
+    running: Running, standing: dict[str, str], tmp_path: Path
+) -> None:
+    content, readers = wide(1000, 1 << 15), list[psutil.Process]()
+    options = ("--redis-url", running.socket, "--threads", "1", "--max-requests", "8")
+    with service(tmp_path / "data", *options) as narrow, narrow.client() as http, ThreadPoolExecutor() as threads:
+
+        def asleep() -> bool:
+            for child in psutil.Process(narrow.process.pid).children(recursive=True):
+                with suppress(psutil.Error):  # it has ended
+                    if "app.parquet_process" in child.cmdline() and child not in readers:
+                        child.suspend()
+                        readers.append(child)
+                        return True
+            return False
+
+        puts = [threads.submit(put_parquet, http, "asleep", content)]
+        until(asleep)
+        puts.append(threads.submit(put_parquet, http, "waits", content))
+        until(lambda: 'bochner_waiting{waits_for="file"} 1.0' in http.get("/metrics").text)
+        refused = assert_problem(http, put_parquet(http, "many", content), 503, "overloaded")
+        assert refused["detail"].startswith("2 files are being read or wait to be")
+        assert post(http, f"{standing['phase']}/transform", {"vectors": [[1, 2, 3]]}).status_code == 200
+        readers[0].kill()
+        until(asleep)
+        readers[1].kill()
+        for put in puts:
+            assert_problem(http, put.result(), 422, "invalid-input")
 
 
 @pytest.mark.nightly

@@ -6,7 +6,7 @@ import pytest
 import redis
 from scipy import sparse
 
-from app.core.arrays import dense
+from app.core.arrays import dense, vectors
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.services.cache import Cache
@@ -16,6 +16,7 @@ from app.store.datasets import DatasetStore
 from service_tests.checks import keys
 from service_tests.services.conftest import LIMITS
 
+FLOAT64 = np.dtype(np.float64)
 ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
 SPARSE: Any = sparse.csr_array(np.where([True, False, False] | (ROWS > 0.5), ROWS, 0))
 
@@ -85,4 +86,10 @@ def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, 
     with pytest.raises(TooLarge) as refused:
         kept().create("d", np.ones((12_500, 1)), None)
     assert (refused.value.limit, refused.value.allowed, refused.value.value) == ("max_dataset_bytes", 100_000, 100_016)
+    with pytest.raises(TooLarge, match="the rows would take 120000 bytes; max_dataset_bytes is 100000: send fewer"):
+        kept().create("d", np.ones((30_000, 1), np.int8), None)
+    with pytest.raises(TooLarge, match="the rows would take 120000"):
+        kept().gated(
+            {"x": np.ones((15_000, 1), np.int8)}, lambda rows, at, check: vectors(rows, 1, FLOAT64, at, check=check)
+        )
     assert keys(client) == set()

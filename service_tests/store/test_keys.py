@@ -1,14 +1,19 @@
 import asyncio
 import json
 import re
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 import redis
 
+from app.services.keys import AskedKey
 from app.store.connection import connect, connect_loop
 from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
 from service_tests.cases import each
-from service_tests.servers import wire
+from service_tests.keyed import assert_unauthorized, bearer, made
+from service_tests.running import service
+from service_tests.servers import EVERY_WRITE, valkey, wire
 
 NONE = Keys({}, None)
 
@@ -126,3 +131,26 @@ def test_a_key_that_this_version_cannot_read_lets_nobody_in(
     assert keys.all() == [other.key]
     assert looked(url, NONE).by_id == {other.key.id: other.key}
     assert keys.revoke(made.key.id)
+
+
+def test_a_key_that_was_known_sees_metrics_alone_while_the_store_is_away(tmp_path: Path) -> None:
+    with ExitStack() as here, ExitStack() as store:
+        url = store.enter_context(valkey(tmp_path, *EVERY_WRITE))
+        running = here.enter_context(service(tmp_path / "data", "--redis-url", url, "--require-keys", "true"))
+        texts = [
+            made(url, AskedKey(name="k", role=role, rate=rate)).key
+            for role, rate in ((Role.metrics, None), (Role.read, 1000), (Role.admin, None))
+        ]
+        http = here.enter_context(running.client())
+        for text in texts:
+            assert "bochner_store_up 1.0" in http.get("/metrics", headers=bearer(text)).text
+        store.close()
+        for text in texts:
+            answer = http.get("/metrics", headers=bearer(text))
+            assert answer.status_code == 200, answer.text
+            assert "bochner_store_up 0.0" in answer.text
+            for path in ("/v1/maps", "/v1/info", "/v1/catalog", "/metrics/"):
+                assert http.get(path, headers=bearer(text)).status_code == 503
+        assert http.get("/metrics", headers=bearer(new().text)).status_code == 503
+        assert http.get("/metrics", headers=bearer(texts[0][:-1] + "A")).status_code == 503
+        assert_unauthorized(http.get("/metrics"))

@@ -29,9 +29,9 @@ async def put_dataset(
     form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]
     body = await bodies.read_in(form, request, context)
     owner, check = owner_of(request), etags.preconditions(request).check
-    record, created = await context.admission.compute(
-        lambda: context.datasets.create(name, form.matrix(body), ttl, owner, check)
-    )
+    run = context.admission.read_file if form.in_own_process else context.admission.compute
+    rows = await run(lambda: form.matrix(body))
+    record, created = await context.admission.compute(lambda: context.datasets.create(name, rows, ttl, owner, check))
     response.headers["ETag"] = etags.etag(record.digest)
     if created:
         response.status_code = 201

@@ -10,7 +10,18 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from app.core.answers import RowBlocks
-from app.core.arrays import AFTER_INPUT, MAX_DIM, Array, Matrix, PostedRows, Rows, check_range, floats, vectors
+from app.core.arrays import (
+    AFTER_INPUT,
+    MAX_DIM,
+    Array,
+    CheckBytes,
+    Matrix,
+    PostedRows,
+    Rows,
+    check_range,
+    floats,
+    vectors,
+)
 from app.core.input import Input
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.model import Frozen
@@ -86,15 +97,15 @@ class BaseSpec(Frozen):
         """The dtype as NumPy knows it."""
         return np.dtype(self.dtype.value)
 
-    def gate(self, rows: PostedRows, pointer: str) -> Rows:
+    def gate(self, rows: PostedRows, pointer: str, check: CheckBytes = lambda _: None) -> Rows:
         """Posted rows, which stood at `pointer` of the request, as the map compares them: checked, and after `input`.
 
         They are in the precision in which they came, or in float64 after an input. InvalidInput where they are not
-        rows of this map; see `vectors`.
+        rows of this map, TooLarge where `check` says so; see `vectors`.
         """
         if self.input is None:
-            return vectors(rows, self.input_dim, self.numpy_dtype, pointer)
-        changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer), pointer)
+            return vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
+        changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer, check), pointer)
         check_range(changed, self.numpy_dtype, pointer, AFTER_INPUT)
         return changed
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Whole, first_rounded, row_blocks
+from app.core.arrays import Array, CheckBytes, Whole, first_rounded, row_blocks
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds, check_lengths, check_text, gathered
 from app.formats.arrow_ipc.stream import FIXED_LIST, NULL, TEXTS, UTF8_VIEW, Batch, Field, read
@@ -208,7 +208,8 @@ def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Ar
     split = [*columns(fields, batches)]
     first = fields[places[0]]
     if first.item is None:
-        rows = _side_by_side([[one[place] for one in split] for place in places], [fields[place] for place in places])
+        parts = [[one[place].numbers() for one in split] for place in places]
+        rows = _side_by_side(parts, [fields[place] for place in places], body.check_rows)
     else:
         rows = _joined([one[places[0]].lists() for one in split], first, width)
     others = {field.name: (field, place) for place, field in enumerate(fields) if place not in places}
@@ -257,13 +258,13 @@ def _joined(parts: list[Array], field: Field, width: int | None) -> Array:
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _side_by_side(found: list[list[Column]], fields: Sequence[Field]) -> Array:
+def _side_by_side(parts: list[list[Array]], fields: Sequence[Field], check: CheckBytes) -> Array:
     """The rows that columns of numbers make together; each is given by its parts, one of each batch."""
-    parts = [[column.numbers() for column in one] for one in found]
     # Without batches the columns have the dtypes of their fields.
     every = {part.dtype for one in parts for part in one} or {one.dtype for one in fields if one.dtype is not None}
     dtype = np.result_type(*every)
     n = sum(len(part) for part in parts[0])
+    check(n * len(parts) * dtype.itemsize)
     rows = np.empty((n, len(parts)), dtype)
     begun = 0
     for batch in zip(*parts, strict=True):
