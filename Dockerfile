@@ -4,30 +4,25 @@
 # Any Debian from 13 (trixie) on with Python 3.11 to 3.13.
 ARG BASE=python:3.13-slim
 
-# The packages by themselves: what else stands in pyproject.toml may change without their layer being made anew.
-FROM ${BASE} AS wanted
-COPY pyproject.toml docker/dependencies.py /source/
-WORKDIR /source
-# Extras that are wanted too, such as otel.
-ARG EXTRAS=
-RUN python3 dependencies.py $EXTRAS > requirements.txt
-
 FROM ${BASE} AS dependencies
 RUN apt-get update && apt-get install --yes --no-install-recommends binutils && rm -rf /var/lib/apt/lists/*
-# Two environments, so that the second, which goes into the image, need not have pip.
-RUN python3 -m venv /opt/pip && python3 -m venv --without-pip /opt/bochner
-COPY --from=wanted /source/requirements.txt /source/
-COPY docker/slim.py /source/
+# Two environments, so that the second, which goes into the image, has nothing of what builds.
+RUN python3 -m venv /opt/build && python3 -m venv --without-pip /opt/bochner
+# By themselves: what else changes does not make their layer anew.
+COPY docker/build.lock docker/requirements.lock docker/slim.py /source/
 WORKDIR /source
+ENV PIP_NO_CACHE_DIR=1
 # Where the builder's pip has settings of its own (an index, a certificate), they are passed as a secret and stay outside.
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
-    /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --requirement requirements.txt \
+    locked="--no-deps --only-binary=:all: --require-hashes --requirement" \
+    && /opt/build/bin/pip install $locked build.lock \
+    && /opt/build/bin/pip --python /opt/bochner/bin/python install $locked requirements.lock \
     && python3 slim.py /opt/bochner
 
 FROM dependencies AS test
 COPY . /source
 RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
-    /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --editable '.[test]'
+    /opt/build/bin/pip --python /opt/bochner/bin/python install --editable '.[test]'
 RUN useradd --create-home tester && chown -R tester /source
 USER tester
 CMD ["/opt/bochner/bin/python", "-m", "pytest"]
@@ -39,8 +34,11 @@ COPY bochner /source/bochner
 COPY client /source/client
 COPY openapi/examples /source/openapi/examples
 COPY openapi/answers /source/openapi/answers
-RUN --mount=type=secret,id=pip.conf,target=/etc/pip.conf --mount=type=secret,id=certificates,target=/run/certificates \
-    /opt/pip/bin/pip --python /opt/bochner/bin/python install --no-cache-dir --no-deps --target /opt/service /source /source/client
+RUN /opt/build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /opt/wheels /source /source/client \
+    && /opt/build/bin/pip --python /opt/bochner/bin/python install --no-index --no-deps --target /opt/service /opt/wheels/*
+# Which Python packages the image has, in a form that scanners read. They find Debian's by themselves.
+RUN PYTHONPATH=/opt/service /opt/build/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+    --output-file /opt/sbom.cdx.json /opt/bochner/bin/python
 # Compile the loops once, here, where the slimmed packages have to work too. The compiler keeps its results beside its
 # cache's owner, so they are made in a directory of their own, which the entrypoint copies to where a container may write.
 # They are for the processor that builds the image; the cache is keyed by it, and others compile for themselves. It is keyed
@@ -57,11 +55,16 @@ COPY docker/entrypoint.sh /usr/local/bin/bochner
 COPY docker/redis.conf docker/users.acl /etc/bochner/
 COPY --from=dependencies /opt/bochner /opt/bochner
 COPY --from=service /opt/service /opt/service
+COPY --from=service /opt/sbom.cdx.json /usr/share/doc/bochner/
 ENV PATH=/opt/bochner/bin:$PATH \
     PYTHONPATH=/opt/service \
     PYTHONUNBUFFERED=1 \
     BOCHNER_HOST=0.0.0.0 \
     BOCHNER_DATA_DIR=/data
+LABEL org.opencontainers.image.title="Bochner" \
+    org.opencontainers.image.description="A REST microservice that turns vectors into kernel features and hash codes" \
+    org.opencontainers.image.licenses="Apache-2.0" \
+    org.opencontainers.image.version="0.2.0"
 # By number, so that whoever runs it can tell that it is not root.
 USER 10001:10001
 VOLUME /data

@@ -1,15 +1,18 @@
 """The image that the Dockerfile makes, and the services of docker-compose.yml, in real containers."""
 
+import json
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 import redis
+import trustme
 import yaml
 
 from service_tests.checks import RESPOND_ASYNC, post, put
@@ -20,6 +23,7 @@ from service_tests.servers import until
 pytestmark = [pytest.mark.nightly, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 MB = 1_000_000
 URL = "http://127.0.0.1:8000"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 COMPOSED = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 SERVICES = COMPOSED["services"]
 GAUSSIAN = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.5}, "sampler": {"kind": "sobol"}, "s": 16}
@@ -97,6 +101,9 @@ def test_the_composed_services_work_together(image: Image, network: Network, tmp
         for who in ("", "bochner:change-me@"):
             with redis.Redis.from_url(f"redis://{who}127.0.0.1") as stranger, pytest.raises(redis.AuthenticationError):
                 stranger.ping()
+        probe = SERVICES["store"]["healthcheck"]["test"][1:]
+        for wrong in ("redis://bochner:change-me@store:6379/0", "rediss://bochner:change-me@store:6379/0"):
+            assert running["store"].run("env", "REDIS_URL_FILE=", f"REDIS_URL={wrong}", *probe).returncode != 0
         for name in ("worker", "api", "store"):
             grace = int(SERVICES[name]["stop_grace_period"].removesuffix("s"))
             assert running[name].stop(grace) in (0, 143), running[name].log.read_text()
@@ -105,13 +112,48 @@ def test_the_composed_services_work_together(image: Image, network: Network, tmp
         assert http.get("/v1/maps/l").json()["status"] == "ready"
 
 
-def test_every_package_is_there_for_arm(tmp_path: Path) -> None:
-    """Nothing is compiled while an image for another processor is built; only what pip would install is asked."""
-    listed: Any = subprocess.run(
-        [sys.executable, ROOT / "docker" / "dependencies.py", "otel"], cwd=ROOT, stdout=subprocess.PIPE, check=True
+def test_the_probe_of_the_service_speaks_tls(image: Image, network: Network, tmp_path: Path) -> None:
+    """By a certificate that does not name the machine."""
+    leaf = trustme.CA().issue_cert("bochner.example.org")
+    secrets = {"certificate": tmp_path / "certificate.pem", "key": tmp_path / "key.pem"}
+    leaf.cert_chain_pems[0].write_to_path(secrets["certificate"])
+    leaf.private_key_pem.write_to_path(secrets["key"])
+    environment = {
+        "BOCHNER_DATA_DIR": "/tmp/data",
+        "BOCHNER_JOB_WORKERS": "0",
+        "BOCHNER_PORT": "8443",
+        "BOCHNER_TLS_CERTIFICATE": "/run/secrets/certificate",
+        "BOCHNER_TLS_KEY": "/run/secrets/key",
+    }
+    api = Container(
+        image, {**SERVICES["api"], "environment": environment, "secrets": [*secrets]}, network, tmp_path, "api", secrets
     )
-    (tmp_path / "requirements.txt").write_bytes(listed.stdout)
+    try:
+        probe = image.config["Healthcheck"]["Test"][1:]
+        until(lambda: api.run(*probe).returncode == 0 or api.process.poll() is not None)
+        assert api.process.poll() is None, api.log.read_text()
+        assert api.run("env", "--unset=BOCHNER_TLS_CERTIFICATE", *probe).returncode != 0, "it is not spoken to in clear"
+        assert api.run("env", "BOCHNER_PORT=8444", *probe).returncode != 0, "nobody is there"
+    finally:
+        api.kill()
+
+
+def test_the_image_tells_what_is_in_it(image: Image) -> None:
+    assert image.config["Labels"]["org.opencontainers.image.version"] == PROJECT["version"]
+    told = json.loads((image.root / "usr/share/doc/bochner/sbom.cdx.json").read_text())
+    assert told["bomFormat"] == "CycloneDX"
+    listed = {(one["name"], one["version"]) for one in [told["metadata"]["component"], *told["components"]]}
+    folders = [image.root / "opt/service", *image.root.glob("opt/bochner/lib/python3*/site-packages")]
+    installed = {(one.name, one.version) for one in distributions(path=[*map(str, folders)])}
+    assert listed == installed
+    assert ("bochner", PROJECT["version"]) in listed
+
+
+@pytest.mark.parametrize("lock", ["build.lock", "requirements.lock"])
+def test_every_package_is_there_for_arm(tmp_path: Path, lock: str) -> None:
+    """Nothing is compiled while an image for another processor is built; only what pip would install is asked."""
     platforms = [f"--platform=manylinux_{glibc}_aarch64" for glibc in ("2_17", "2_24", "2_26", "2_27", "2_28")]
     command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--target", str(tmp_path), "--python-version=3.13", "--platform=manylinux2014_aarch64", *platforms]
-    subprocess.run([*command, "--requirement", str(tmp_path / "requirements.txt")], check=True)
+    command += ["--no-deps", "--require-hashes", "--requirement", str(ROOT / "docker" / lock)]
+    subprocess.run(command, check=True)
