@@ -47,7 +47,7 @@ WORKDIR /opt
 RUN PYTHONPATH=/opt/service NUMBA_CACHE_DIR=/opt/service/compiled /opt/bochner/bin/python -m app.services.warm_up
 
 FROM ${BASE}
-RUN apt-get update && apt-get install --yes --no-install-recommends valkey-server && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install --yes --no-install-recommends curl valkey-server && rm -rf /var/lib/apt/lists/*
 RUN groupadd --gid 10001 bochner && useradd --uid 10001 --gid 10001 --no-create-home bochner \
     && install -d -o 10001 -g 10001 -m 700 /data
 # In front of the program of this name, so that `docker exec … bochner keys` too knows where the store is.

@@ -22,10 +22,17 @@ store)
     ;;
 store-is-ready)
     # Here, whatever its name is outside: it may not have that before it is ready.
-    REDIS_URL="${REDIS_URL%@*}@127.0.0.1:6379" exec python3 -c "import os, redis; redis.Redis.from_url(os.environ['REDIS_URL'], socket_timeout=3).ping()"
+    password=${REDIS_URL#*://bochner:}
+    export REDISCLI_AUTH="${password%%@*}"
+    tls=
+    case "$REDIS_URL" in rediss://*) tls="--tls --insecure" ;; esac
+    exec timeout 4 valkey-cli -e $tls --user bochner ping
     ;;
 service-is-ready)
-    exec python3 -c "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ.get('BOCHNER_PORT', '8000') + '/health/ready')"
+    scheme=http${BOCHNER_TLS_CERTIFICATE:+s}
+    # Its certificate has the name that it goes by outside.
+    url="$scheme://localhost:${BOCHNER_PORT:-8000}/health/ready"
+    exec curl --silent --show-error --fail-with-body --max-time 4 --noproxy '*' --insecure "$url"
     ;;
 esac
 
