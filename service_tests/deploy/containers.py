@@ -133,8 +133,9 @@ class Container:
         hosts = directory / "hosts"
         hosts.write_text("127.0.0.1 localhost api worker store\n")
         mounts = [*_SYSTEM, _bind(hosts, "/etc/hosts")]
-        for target in service["tmpfs"]:
-            options = ["nosuid", "nodev", "mode=1777"]
+        for one in service["tmpfs"]:
+            target, _, size = one.partition(":")
+            options = ["nosuid", "nodev", "mode=1777", size]
             mounts.append({"destination": target, "type": "tmpfs", "source": "tmpfs", "options": options})
         mounts += [_bind(secrets[name], f"/run/secrets/{name}") for name in service.get("secrets", [])]
         for volume in service.get("volumes", []):
