@@ -32,8 +32,8 @@ def main() -> None:
     try:
         options.pop("run")(**options)
     except ValidationError as error:
-        sys.exit("\n".join(f"{one['loc'][0]}: {one['msg']}" for one in error.errors()))
-    except (ValueError, BackupFailed, StoreNotStarted) as error:
+        sys.exit("\n".join(": ".join([*map(str, one["loc"][:1]), one["msg"]]) for one in error.errors()))
+    except (ValueError, BackupFailed, StoreNotStarted, OSError) as error:
         sys.exit(str(error))
     except StoreUnavailable as error:
         sys.exit(in_full(error))

@@ -8,7 +8,7 @@ from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
-from app.core.recommendations.candidates import RecommendationOptions
+from app.core.recommendations.candidates import SettledOptions
 from app.formats import Buffer, Posted, option_bodies
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
@@ -64,7 +64,7 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
 
 
 def _recommendation(wired: Wired, context: JobContext) -> Measurement:
-    options = RecommendationOptions.model_validate_json(context.payload["options"])
+    options = SettledOptions.model_validate_json(context.payload["options"])
     return wired.recommendations.measurement(options, _posted(context), _parsed)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.api.observation import address_of
 from app.in_work import IN_WORK, InWork
 from app.logs import FIELDS, JsonFormatter
 from app.store.keys import Role
@@ -54,6 +55,19 @@ def those(here: Keyed, **members: object) -> list[dict[str, Any]]:
     """The lines with these members; each line is JSON."""
     (log,) = here.running.data_dir.parent.glob("*.log")
     return [line for line in map(json.loads, log.read_text().splitlines()) if line.items() >= members.items()]
+
+
+@pytest.mark.parametrize(
+    ("client", "told"),
+    [
+        (("203.0.113.7", 0), "203.0.113.7:0"),
+        (("fe80::1%\r\nINFO: forged", 5), "fe80::1:5"),
+        (('9.9.9.9 - "GET /" 200', 0), "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_a_client_is_an_address(client: tuple[str, int] | None, told: str) -> None:
+    assert address_of({"type": "http", "client": client}) == told
 
 
 @pytest.mark.nightly

@@ -39,8 +39,12 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def serve(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run `serve` where it is expected to end by itself."""
+    return run("serve", *options, **variables)
+
+
+def run(*options: str, **variables: str) -> "subprocess.CompletedProcess[str]":
     environment = {**os.environ, "BOCHNER_DATA_DIR": "/dev/null/no-directory", "BOCHNER_PORT": str(free_port())}
-    command = [sys.executable, "-m", "app", "serve", *options]
+    command = [sys.executable, "-m", "app", *options]
     environment |= variables
     return subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
@@ -101,3 +105,13 @@ def test_a_bad_value_ends_serve_with_one_sentence(field: str, value: str) -> Non
     assert len(ended.stderr.strip().splitlines()) == 1
     assert "Traceback" not in ended.stderr
     assert field in ended.stderr or value in ended.stderr or "URL" in ended.stderr
+
+
+def test_what_no_command_can_read_is_told_in_a_sentence(tmp_path: Path) -> None:
+    unreadable = "x" * 5000  # for administrators too, who may read what others may not
+    commands = [("check",), ("repair",), ("keys", "list"), ("serve",), ("backup", str(tmp_path / "b"))]
+    for command in (*commands, ("accept-store",), ("serve", "--store-replicas", "1")):
+        ended = run(*command, "--data-dir", unreadable)
+        assert ended.returncode == 1, command
+        assert len(ended.stderr.strip().splitlines()) == 1, ended.stderr
+        assert "Traceback" not in ended.stderr, command

@@ -203,14 +203,14 @@ ROLES: dict[str, Role | None] = {
             *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
             *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
             *("list_indexes", "get_index", "search_index", "find_duplicates", "advise"),
-            *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job"),
+            *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job", "cancel_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
             *("info", "catalog", "docs_page", "docs_file", "openapi_document"),
         ),
         Role.read,
     ),
     **dict.fromkeys(("metrics", "problem"), Role.metrics),  # whoever is refused may read why
-    **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset", "cancel_job"), Role.write),
+    **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset"), Role.write),
     **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "delete_vector"), Role.write),
     **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
 }

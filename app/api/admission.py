@@ -5,8 +5,9 @@ import logging
 import math
 import time
 from bisect import bisect_right
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import AbstractContextManager, nullcontext, suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import partial
 from itertools import accumulate
 from math import inf
@@ -220,7 +221,7 @@ class Places:
 
     def __init__(self, setting: str, most: int, said: str, make_room: Callable[[], bool] = lambda: False) -> None:
         self.most = self._free = most
-        self._make_room = make_room
+        self._make_room, self._of = make_room, Counter[str]()
         self._refusal = f"{most} {said}", limit(setting, most)
 
     @property
@@ -236,6 +237,20 @@ class Places:
 
     def __exit__(self, *_: object) -> None:
         self._free += 1
+
+    @contextmanager
+    def of(self, owner: str) -> Iterator[None]:
+        """A place for an owner, who has no more of them than it leaves to others; "" is nobody, who may have all."""
+        if owner and 0 < self._free <= self._of[owner]:
+            detail = f"{self._of[owner]} places are this key's; the {self._free} that are left are for others"
+            raise Refusal("overloaded", detail, **self._refusal[1])
+        with self:
+            self._of[owner] += 1
+            try:
+                yield
+            finally:
+                self._of[owner] -= 1
+                self._of += Counter()  # without those that have none
 
 
 class Admission:

@@ -1,17 +1,17 @@
 """The context that routes work with, and the parameters that several of them take."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from fastapi import Depends, Path, Query, Request, params
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from app.api.access import Access
-from app.api.admission import Admission, Places, Together
+from app.api.access import Access, owner_of
+from app.api.admission import Admission, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
 from app.metrics.meters import Heartbeat, Meters
@@ -40,19 +40,19 @@ async def _context(request: Request) -> Context:
 ContextOf = Annotated[Context, Depends(_context)]
 
 
-def _counted(places: Callable[[Admission], Places]) -> Any:
-    """A dependency that gives the context, and counts its request until its answer is sent."""
-
-    async def counted(context: ContextOf) -> AsyncIterator[Context]:
-        with places(context.admission):
-            yield context
-
-    return Depends(counted)
+async def _inside(context: ContextOf) -> AsyncIterator[Context]:
+    with context.admission.inside:
+        yield context
 
 
-Admitted = Annotated[Context, _counted(lambda admission: admission.inside)]
+async def _listening(context: ContextOf, request: Request) -> AsyncIterator[Context]:
+    with context.admission.listening.of(owner_of(request)):
+        yield context
+
+
+Admitted = Annotated[Context, Depends(_inside)]
 """The context of a request that counts in `Admission` until its answer is sent."""
-Listening = Annotated[Context, _counted(lambda admission: admission.listening)]
+Listening = Annotated[Context, Depends(_listening)]
 """The context of a client that watches a job, and counts as that until it has gone."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]

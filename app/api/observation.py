@@ -3,6 +3,7 @@
 import logging
 import re
 import secrets
+from ipaddress import ip_address
 from time import perf_counter
 from urllib.parse import quote
 
@@ -53,7 +54,7 @@ class Observation:
 
     Each has an id, that of its client in X-Request-ID or a new one, which its answer repeats. Caches are to ask again
     before they use what they keep, unless an answer says otherwise: names may stand for other things by now, and what
-    one key may see is not for those without one.
+    one key may see is not for those without one. No page is shown within one of another site.
     """
 
     def __init__(self, app: ASGIApp, meters: Meters, spans: Spans) -> None:
@@ -108,6 +109,8 @@ class _Exchange:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             headers["X-Request-ID"] = self._request.request_id
+            if headers.get("content-type", "").startswith("text/html"):
+                headers.setdefault("Content-Security-Policy", "frame-ancestors 'none'")
             if self._may_be_kept:
                 headers.setdefault("Cache-Control", "no-cache")
             if self._request.traceparent:
@@ -140,10 +143,19 @@ def _traceparent(scope: Scope) -> str:
     return came[0].decode() if len(came) == 1 and _TRACEPARENT.fullmatch(came[0]) else ""
 
 
+def address_of(scope: Scope) -> str:
+    """The client's address and port. What a proxy that is trusted repeats of it, and is no address, is not believed."""
+    host, port = scope["client"] or ("", 0)
+    try:
+        return f"{ip_address(host.partition('%')[0])}:{port}"  # behind the mark an address may have anything
+    except ValueError:
+        return "unknown"
+
+
 def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
     """Write the line of a request that is over."""
     method, path, version = scope["method"], quote(scope["path"]), scope["http_version"]
-    client = ":".join(map(str, scope["client"] or ()))
+    client = address_of(scope)
     key = scope["state"].get("key")
     fields = {"method": method, "path": path[:MOST_LOGGED], "status": status, **seen, "client": client}
     if key is not None:

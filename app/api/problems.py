@@ -173,8 +173,9 @@ KINDS = {
     "forbidden": Kind(
         403,
         "The key does not suffice",
-        "The role of the key does not include this call: `read` changes nothing, `write` makes and deletes maps and "
-        "datasets and cancels jobs, `admin` makes and revokes keys too.",
+        "The role of the key does not include this call: `metrics` sees metrics, `read` changes nothing and "
+        "cancels its own jobs, `write` makes and deletes maps and datasets and cancels jobs, `admin` makes and revokes "
+        "keys too.",
     ),
     "misdirected": Kind(
         421,

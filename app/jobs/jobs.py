@@ -155,7 +155,7 @@ class Jobs:
             owner: whose the job is in the account, and all that it makes.
 
         Raises:
-            TooManyJobs: as many wait as may.
+            TooManyJobs: as many wait as may, or as many of this owner as there are places left for others.
             NameTaken: another has the name that was to be reserved.
             QuotaExceeded: there is no room for what the job is given.
         """
@@ -342,12 +342,13 @@ class Jobs:
         # Those in other places are counted before, so that some more may wait if several are submitted at once.
         others = (root for root in self._places.roots if root != self._places.of_job(job_id))
         elsewhere = sum(there - running for there, running in (_queue(self._client, root) for root in others))
-        args = [self._max_queued - elsewhere, reserved.manifest, reserved.name, *chain.from_iterable(fields.items())]
+        most, owner = self._max_queued - elsewhere, fields.get("owner", "")
+        args = [most, reserved.manifest, reserved.name, owner, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
             case b"taken":
                 raise NameTaken(reserved.name)
-            case b"full":
-                raise TooManyJobs(answer[1] + elsewhere, self._max_queued)
+            case b"full" | b"shared":
+                raise TooManyJobs(answer[1] + elsewhere, self._max_queued, *answer[2:])
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")

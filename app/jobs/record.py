@@ -126,12 +126,13 @@ class JobHasEnded(Exception):
 
 
 class TooManyJobs(Exception):
-    """A job is not taken on, as `max_queued_jobs` of them wait already."""
+    """A job is not taken on, as `max_queued_jobs` of them wait already; or so many `own` ones that others need room."""
 
     limit = "max_queued_jobs"
 
-    def __init__(self, waiting: int, allowed: int) -> None:
-        super().__init__(f"{waiting} jobs wait; max_queued_jobs is {allowed}")
+    def __init__(self, waiting: int, allowed: int, own: int = 0) -> None:
+        left = f", and {own} jobs of this key wait or run: the other places are for others" if own else ""
+        super().__init__(f"{waiting} jobs wait; max_queued_jobs is {allowed}{left}")
         self.allowed = allowed
 
 

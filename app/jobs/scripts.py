@@ -70,7 +70,7 @@ local function leave_to_newer()
   redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'IDLE', {1000 * LEASE_SECONDS:.0f}, 'JUSTID')
 end
 local function mine() return get('state') == 'running' and get('message') == message end
-local function enqueue() set('message', redis.call('XADD', queue, '*', 'job', id)) end
+local function enqueue() set('message', redis.call('XADD', queue, '*', 'job', id, 'owner', get('owner'))) end
 local function dequeue(done)
   if done == '' then return end
   redis.call('XACK', queue, '{GROUP}', done)
@@ -155,7 +155,8 @@ def key(job_id: str, part: str, places: Places = ONE) -> str:
 
 
 _SCRIPTS = {
-    # ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, field, value, …
+    # ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, owner ('' for nobody), field,
+    # value, … An owner takes no more of the queue than it leaves to others.
     # KEYS from 5: key of that manifest and its listing, if there is one; then everything written for the job.
     "submit": f"""
 if redis.call('EXISTS', record) == 1 then return {{'ok'}} end
@@ -168,7 +169,12 @@ if ARGV[4] ~= '' then
 end
 redis.pcall('XGROUP', 'CREATE', queue, '{GROUP}', '0', 'MKSTREAM')
 local waiting = redis.call('XLEN', queue) - redis.call('XPENDING', queue, '{GROUP}')[1]
-if waiting >= tonumber(ARGV[3]) then return {{'full', waiting}} end
+local left, own = tonumber(ARGV[3]) - waiting, 0
+if left <= 0 then return {{'full', waiting}} end
+for _, message in ipairs(ARGV[6] ~= '' and redis.call('XRANGE', queue, '-', '+') or {{}}) do
+  if message[2][4] == ARGV[6] then own = own + 1 end
+end
+if own >= left then return {{'shared', waiting, own}} end
 for i = first, #KEYS do
   if redis.call('PERSIST', KEYS[i]) == 0 and redis.call('EXISTS', KEYS[i]) == 0 then return {{'expired'}} end
 end
@@ -178,7 +184,7 @@ if ARGV[4] ~= '' then
   redis.call('ZADD', KEYS[6], 0, ARGV[5])
   set('placeholder_key', KEYS[5], 'placeholder_index', KEYS[6], 'placeholder_member', ARGV[5])
 end
-set('id', id, 'format', {FORMAT}, 'state', 'queued', 'created', now(), unpack(ARGV, 6))
+set('id', id, 'format', {FORMAT}, 'state', 'queued', 'created', now(), unpack(ARGV, 7))
 for i = first, #KEYS do
   redis.call('SADD', base .. 'keys', KEYS[i])
   lives(entry_of(KEYS[i]), '')

@@ -237,10 +237,11 @@ class IndexVectors:
         self._store, self._indexes, self._images = store, indexes, images
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
-    def upsert(self, name: str, read: Callable[[int, CheckCount], Batch]) -> tuple[int, Warnings]:
+    def upsert(self, name: str, read: Callable[[int, CheckCount], Batch], owner: str = "") -> tuple[int, Warnings]:
         """Put vectors into an index, in the place of those with the same ids; all of them, or none.
 
-        `read` is told the length of a row, and what to ask whether so many vectors may come.
+        `read` is told the length of a row, and what to ask whether so many vectors may come. They are `owner`'s in the
+        account of the store, whoever has made the index.
 
         Returns:
             How many they are, and what is doubtful about their codes.
@@ -250,12 +251,12 @@ class IndexVectors:
             TooLarge: they are too many at once, or for the memory of a process.
             QuotaExceeded: there is no room for them.
         """
-        return latest(lambda: self._upserted(self._indexes.open(name), read))
+        return latest(lambda: self._upserted(self._indexes.open(name), read, owner))
 
-    def remove(self, name: str, vector_id: int | str) -> None:
-        """Take a vector out of an index; VectorNotFound if there is none of this id."""
+    def remove(self, name: str, vector_id: int | str, owner: str = "") -> None:
+        """For an owner, take a vector out of an index; VectorNotFound if there is none of this id."""
         written = labels.written(vector_id, "")
-        if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
+        if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
             raise VectorNotFound(name, vector_id)
 
     def search(
@@ -281,7 +282,9 @@ class IndexVectors:
 
         return latest(look)
 
-    def _upserted(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch]) -> tuple[int, Warnings]:
+    def _upserted(
+        self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], owner: str
+    ) -> tuple[int, Warnings]:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
         given = self._datasets.gated({"vectors": batch.vectors}, feature_map.spec.gate)
@@ -307,7 +310,7 @@ class IndexVectors:
         ]
         if entries:
             try:
-                self._store.upsert(opened.manifest, entries, self._images.most(opened.manifest))
+                self._store.upsert(opened.manifest, entries, self._images.most(opened.manifest), owner)
             except IndexFull as full:
                 raise self._images.refusal(opened.manifest, full) from full
         return n, warnings_of(feature_map, given.rows)

@@ -24,7 +24,7 @@ class AskedKey(Frozen):
         None, ge=1, le=1_000_000, description="Requests at once after a pause; null for those of one second."
     )
     quota: int | None = Field(
-        None, ge=0, description="Bytes that the maps, datasets and jobs it creates may take; null for any number."
+        None, ge=0, description="Bytes that what it creates, and puts into indexes, may take; null for any number."
     )
 
     @field_validator("burst")
@@ -45,7 +45,7 @@ class KeyRecord(BaseModel):
     rate: float | None
     burst: int | None
     quota: int | None
-    bytes: int = Field(description="Bytes that the maps, datasets and jobs it has created take now.")
+    bytes: int = Field(description="Bytes that what it has created, and put into indexes, takes now.")
 
     @classmethod
     def of(cls, key: Key, account: Account) -> Self:

@@ -128,12 +128,6 @@ class Account:
                     else:
                         self._client.hset(sums, field, most)
 
-    def owner_of(self, entry: str) -> str:
-        """Whose an entry is; "" for nobody's, and for one that is not there."""
-        with store_errors():
-            found = cast("bytes | None", self._client.hget(root_of(entry) + ENTRIES, entry))
-        return "" if found is None else found.decode().split(" ", 2)[2]
-
     def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
         """Raise QuotaExceeded if all places have no room for so much, which is entered already or is not."""
         if self._passed(owner, nbytes, names, entered) is None:

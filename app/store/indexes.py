@@ -12,6 +12,9 @@ a number from 0 up to the size:
 - `slots.<bucket>`: a hash of slots by ids, one of `BUCKETS`, so that it stays short enough to be kept without pointers;
 - `vectors.<block>`: a hash of the vectors themselves, where they are kept, by their places in the block.
 
+In the account, an index is its owner's, but for what others have put in: `state` has the bytes of each of them in a
+field `of <owner>`, and each has an entry `<own> <owner>`. Who takes out more than it has put in takes from the others.
+
 `revisions` has the revision of the last change of each block, so that a process reads no block twice. A vector that is
 deleted leaves its slot to the last one: nothing of it stays, and slots have no gaps. `receipts` has those of the last
 deletions for a while: a call that is repeated, because its reply was lost, finds what the first one has done.
@@ -201,8 +204,10 @@ class IndexStore(NamedStore[IndexManifest]):
             return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
     @acknowledged()
-    def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None) -> None:
+    def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None, by: str = "") -> None:
         """Keep vectors in the place of those with the same ids: all of them, or none. No id comes twice.
+
+        What the index grows by is that of the owner `by` in the account.
 
         Raises:
             QuotaExceeded: there is no room for them.
@@ -212,8 +217,15 @@ class IndexStore(NamedStore[IndexManifest]):
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
         check_room(self._client, nbytes)
         if self._account.is_spread:
-            self._account.check(nbytes, self._account.owner_of(self._entry(manifest)), names=0)
-        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else "", self._account.most[0], most or ""]
+            self._account.check(nbytes, by, names=0)
+        args: list[Any] = [
+            manifest.token,
+            _stride(manifest),
+            "1" if kept else "",
+            self._account.most[0],
+            most or "",
+            by,
+        ]
         for entry in entries:
             args += entry
         with store_errors():
@@ -225,11 +237,11 @@ class IndexStore(NamedStore[IndexManifest]):
         refuse(told, nbytes)
 
     @acknowledged()
-    def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
-        """Remove a vector; False if there is none of this id."""
+    def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
+        """Remove a vector for an owner; False if there is none of this id."""
         kept = "1" if manifest.keep == "vectors" else ""
         receipt = secrets.token_bytes(_RECEIPT_BYTES)
-        args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt]
+        args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt, by]
         with store_errors():
             removed = cast("int | None", self._remove(keys=[self.key(manifest.name)], args=args))
         if removed is None:
@@ -344,16 +356,48 @@ local function owner()
   local entry = redis.call('HGET', ENTRIES, own)
   return entry and string.match(entry, '^%d+ %d+ (.*)$') or ''
 end
--- Notes a change of some blocks, and what the index is from now on.
-local function changed(blocks, size, bytes)
+-- The bytes of those who have put vectors in and do not own the index.
+local function shares()
+  local found, read = {{}}, redis.call('HGETALL', at('state'))
+  for i = 1, #read, 2 do
+    local who = string.match(read[i], '^of (.*)$')
+    if who then found[who] = tonumber(read[i + 1]) end
+  end
+  return found
+end
+local function with_all_entries(call)
+  call(own)
+  for who in pairs(shares()) do call(own .. ' ' .. who) end
+end
+-- Enters the bytes of an index that somebody has changed by so many.
+local function share_out(bytes, who, grown)
+  local found, owned = shares(), bytes
+  if who ~= owner() then found[who] = (found[who] or 0) + grown end
+  for other, share in pairs(found) do
+    local field, entry = 'of ' .. other, own .. ' ' .. other
+    share = math.max(0, math.min(share, owned))
+    owned = owned - share
+    if share > 0 then
+      redis.call('HSET', at('state'), field, share)
+      book(entry, share, 0, other)
+      lives_as(entry, KEYS[1])
+    else
+      redis.call('HDEL', at('state'), field)
+      unbook(entry)
+    end
+  end
+  book(own, owned, 1, owner())
+  lives_as(own, KEYS[1])
+end
+-- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
+local function changed(blocks, size, bytes, who, grown)
   local revision = state('revision') + 1
   local written = struct.pack('<I4', revision % 4294967296)
   for block in pairs(blocks) do
     if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
   end
   redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
-  book(own, bytes, 1, owner())
-  lives_as(own, KEYS[1])
+  share_out(bytes, who, grown)
   live_on()
 end
 """
@@ -386,7 +430,7 @@ with_all_keys(function(some)
     if ARGV[4] == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, ARGV[4] + 1) end
   end
 end)
-lives(own, ARGV[4])
+with_all_entries(function(entry) lives(entry, ARGV[4]) end)
 return 1
 """
 
@@ -397,19 +441,19 @@ if redis.call('EXISTS', receipt(ARGV[4])) == 1 then return 1 end
 if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end
 redis.call('DEL', KEYS[1])
 redis.call('ZREM', KEYS[2], ARGV[3])
+with_all_entries(unbook)
 with_all_keys(function(some) redis.call('UNLINK', unpack(some)) end)
 redis.call('UNLINK', at('receipts'))
-unbook(own)
 leave(ARGV[4])
 return 1
 """
 
 # KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most vectors
-# ('' for any), and then of each vector its id, its mark and codes, and itself ('' where it is not kept). No id comes
-# twice. Gives the limit that is passed, if one is; nil where the index is gone.
+# ('' for any), who puts them in, and then of each vector its id, its mark and codes, and itself ('' where it is not
+# kept). No id comes twice. Gives the limit that is passed, if one is; nil where the index is gone.
 UPSERT = f"""{_INDEX}
 if not is_there() then return false end
-local FIRST, stride, size, bytes = 6, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[6], 7, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new = {{}}, size, 0
 local grown = 0
 for i = FIRST, #ARGV, 3 do
@@ -425,7 +469,7 @@ if ARGV[5] ~= '' and n_new > 0 and size + n_new > tonumber(ARGV[5]) then
   return {{'vectors', tonumber(ARGV[5]), size + n_new}}
 end
 sweep()
-local limit = passed(owner(), grown, 0, ARGV[4], '')
+local limit = passed(BY, grown, 0, ARGV[4], '')
 if limit then return limit end
 local blocks, ids = {{}}, {{}}
 for i = FIRST, #ARGV, 3 do
@@ -449,12 +493,12 @@ for block, more in pairs(ids) do
   local key = touch(at('ids.' .. block))
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
-changed(blocks, size, bytes + grown)
+changed(blocks, size, bytes + grown, BY, grown)
 return {{''}}
 """
 
-# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, id, receipt. Gives 1 if this call, or
-# the first try of it, has deleted the vector, 0 if there is none, nil where the index is gone.
+# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, id, receipt, who takes it out. Gives 1
+# if this call, or the first try of it, has deleted the vector, 0 if there is none, nil where the index is gone.
 REMOVE = f"""{_INDEX}
 if not is_there() then return false end
 local receipts = redis.call('GET', at('receipts')) or ''
@@ -502,7 +546,7 @@ else
 end
 receipts = string.sub(receipts .. ARGV[5], -{_RECEIPTS * _RECEIPT_BYTES})
 redis.call('SET', at('receipts'), receipts, 'EX', {RECEIPT_SECONDS})
-changed({{[block] = true, [from] = true}}, last, state('bytes') - gone)
+changed({{[block] = true, [from] = true}}, last, state('bytes') - gone, ARGV[6], -gone)
 return 1
 """
 

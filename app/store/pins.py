@@ -22,7 +22,9 @@ logger = logging.getLogger(__name__)
 
 _YOUNG_SECONDS = 60
 _AT_ONCE = 500
-_TIDY_SECONDS = 3600.0
+_TIDY_SECONDS = 60.0
+# Of a processor that tidying may take.
+_SHARE = 0.01
 _RETRY_SECONDS = 10.0
 
 # KEYS: manifest of a map, pins. ARGV: token of the map, index. Gives 0 if the map is not there.
@@ -93,11 +95,12 @@ class Pins:
         return sorted(users)
 
     def keep_tidy(self) -> None:
-        """Tidy at once and every hour from then on; never returns."""
+        """Tidy at once and every minute from then on, less often where it takes long; never returns."""
         while True:
+            began = time.monotonic()
             try:
                 self.tidy()
-                time.sleep(_TIDY_SECONDS)
+                time.sleep(max(_TIDY_SECONDS, (time.monotonic() - began) / _SHARE))
             except (StoreUnavailable, StoreDamaged) as error:
                 logger.warning("maps are not yet freed of indexes that are gone: %s", in_full(error))
                 time.sleep(_RETRY_SECONDS)

@@ -7,6 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
+from app.api.admission import Places
+from app.api.problems import Refusal
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.running import Running, service
 
@@ -37,6 +39,19 @@ def status(line: socket.socket) -> bytes:
     while chunk := line.recv(1 << 16):
         received += chunk
     return received[:12]
+
+
+def test_no_key_has_more_places_than_it_leaves_to_others() -> None:
+    places = Places("max_listeners", 8, "listen")
+    with ExitStack() as stack:
+        for owner, n in (("a", 4), ("b", 2), ("c", 1), ("", 1)):
+            for _ in range(n):
+                stack.enter_context(places.of(owner))
+            with pytest.raises(Refusal, match="for others" if places.taken < 8 else "^8 listen$"):
+                stack.enter_context(places.of(owner or "a"))
+    with places.of("a"):
+        assert places.taken == 1
+    assert places.taken == 0
 
 
 def test_more_requests_than_allowed_are_turned_away_and_the_others_served(

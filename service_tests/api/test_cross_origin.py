@@ -62,6 +62,21 @@ def test_other_pages_are_told_nothing(page: httpx.Client, origin: str) -> None:
     assert answer.headers["content-type"] == "application/problem+json"
 
 
+@pytest.mark.parametrize("headers", [{}, {"Content-Type": "text/plain"}])
+def test_what_a_page_may_send_without_asking_is_not_computed(http: httpx.Client, headers: dict[str, str]) -> None:
+    for path in ("/v2/repository/index", "/v2/models/none/infer"):
+        answer = http.post(path, content=b"{}", headers={"Origin": OTHER, **headers})
+        assert answer.status_code == 415, answer.text
+    assert http.post("/v2/repository/index", content=b"{}").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/docs", "/problems/quota"])
+def test_no_page_is_shown_within_another(http: httpx.Client, path: str) -> None:
+    answer = http.get(path, headers={"Accept": "text/html"})
+    assert answer.status_code == 200
+    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
 def test_no_page_is_let_in_by_default(http: httpx.Client) -> None:
     for answer in (http.get("/v1/maps", headers={"Origin": PAGE}), preflight(http, PAGE)):
         assert not [name for name in answer.headers if name.startswith("access-control")]

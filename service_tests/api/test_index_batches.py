@@ -124,6 +124,10 @@ def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client
         told = assert_problem(http, owner.post(f"{path}/vectors", json=body), 507, "quota")
         assert (told["limit"], told["value"]) == ("key_bytes", 30_000)
         assert http.get(path).json()["size"] == 300
+        other = key_made(running.socket, AskedKey(name=f"{name}-other", role=Role.write, quota=1000))
+        with running.client(**bearer(other.key)) as writer:  # what others have made has no room for it
+            told = assert_problem(http, writer.post(f"{path}/vectors", json=body), 507, "quota")
+            assert (told["limit"], told["value"]) == ("key_bytes", 1000)
         assert owner.delete(f"{path}/vectors/3").status_code == 204
         assert owner.delete(path).status_code == 204
         assert owner.put(path, json={"map": name}).status_code == 201

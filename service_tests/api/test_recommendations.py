@@ -52,6 +52,18 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     assert all(one["reason"] for one in found["skipped"])
 
 
+def test_as_many_kernels_as_may_be_are_tried_by_a_job_at_scales_of_their_own(http: httpx.Client) -> None:
+    kernel = {"kind": "gaussian", "length_scale": "median"}
+    rows = np.random.default_rng(7).normal(size=(30, 3))
+    body = {"vectors": rows.tolist(), "y": [3e307 * row[0] for row in rows], "kernel": [kernel] * 10, "budget": 8}
+    body |= {"samplers": ["monte_carlo"], "seeds": 1, "labels_are": "numbers"}
+    taken = http.post("/v1/recommendations", json=body, headers=RESPOND_ASYNC)
+    assert taken.status_code == 202, taken.text
+    job = finished(http, taken)
+    assert job["state"] == "succeeded", job
+    assert len({one["spec"]["kernel"]["length_scale"] for one in http.get(job["result"]).json()["ranked"]}) == 3
+
+
 def test_samplers_may_learn_from_a_dataset(http: httpx.Client, name: str) -> None:
     samplers = [{"kind": "weighted", "dataset": name}, {"kind": "reweighted_grid", "dataset": name}]
     document = assert_problem(http, recommend(http, samplers=samplers), 404, "dataset-not-found", None)

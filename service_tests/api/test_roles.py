@@ -23,6 +23,7 @@ CHANGES_NOTHING = {
     "diagnose",
     "recommend",
     "infer",
+    "cancel_job",  # what the key has asked for; nothing of others without another role
     "inference_index",
 }
 """What is posted and yet leaves everything as it is."""

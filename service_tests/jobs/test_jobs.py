@@ -49,6 +49,27 @@ def test_more_than_may_wait_are_refused_and_leave_nothing(site: Site) -> None:
         few.submit("test-walk", {})
 
 
+def test_no_key_takes_more_of_the_queue_than_it_leaves_to_others(site: Site) -> None:
+    jobs = Jobs(site.client, 10, 600)
+    of_a = [jobs.submit("test-walk", {}, owner="a").id for _ in range(5)]
+    with pytest.raises(TooManyJobs, match=r"^5 jobs wait; max_queued_jobs is 10, and 5 jobs of this key wait or run"):
+        jobs.submit("test-walk", {}, owner="a")
+    message = site.queue.next(1)
+    assert message is not None
+    assert site.queue.take_back(message, 0)  # it waits again, and still as one of its key
+    for owner, more in (("a", 0), ("b", 3), ("c", 1)):
+        for _ in range(more):
+            jobs.submit("test-walk", {}, owner=owner)
+        with pytest.raises(TooManyJobs, match="of this key"):
+            jobs.submit("test-walk", {}, owner=owner)
+    jobs.submit("test-walk", {})  # without keys nobody is told apart
+    with pytest.raises(TooManyJobs, match=r"^10 jobs wait; max_queued_jobs is 10$"):
+        jobs.submit("test-walk", {}, owner="d")
+    for job in of_a:
+        jobs.cancel(job)
+    jobs.submit("test-walk", {}, owner="a")
+
+
 def test_jobs_are_listed_page_by_page_in_the_order_they_came(site: Site) -> None:
     ids = []
     for i in range(7):

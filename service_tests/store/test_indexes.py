@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from app.store.account import Quota, Usage
+from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
 from app.store.indexes import Entry, IndexStore
@@ -15,7 +15,7 @@ from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
 from service_tests.servers import EVERY_WRITE, valkey, wire
-from service_tests.store.new_indexes import entry, held, new_index
+from service_tests.store.new_indexes import S, entry, held, new_index
 
 
 @pytest.fixture
@@ -30,17 +30,50 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
         if rng.random() < 0.5:
             some = rng.sample(range(400), rng.randrange(1, 90))
             put = [entry(i, step, rng.randbytes(rng.randrange(1, 40))) for i in some]
-            indexes.upsert(made, put)
+            indexes.upsert(made, put, by=rng.choice(["", "a", "b"]))
             truth |= {one.id: one for one in put}
         else:
             for i in rng.sample(range(400), 40):
                 gone = truth.pop(entry(i).id, None)
-                assert indexes.remove(made, entry(i).id) == (gone is not None)
+                assert indexes.remove(made, entry(i).id, rng.choice(["", "a", "b"])) == (gone is not None)
         assert held(indexes, made) == {key: one.row for key, one in truth.items()}
+        assert_true(client)
     ids = [*truth, b"sother"]
     assert indexes.vectors(made, ids) == [one.vector for one in truth.values()] + [None]
     assert_true(client)
     assert len(truth) > 100
+
+
+def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:
+    account, each = Account(client), 8 + S + 2 * len(entry(10).id)
+    made = indexes.create(new_index(ttl=100), "maker")
+    account.allow("b", Quota(50 * each))
+    indexes.upsert(made, [entry(i) for i in range(10, 40)], by="maker")
+    with pytest.raises(QuotaExceeded, match="key_bytes"):
+        indexes.upsert(made, [entry(i) for i in range(30, 91)], by="b")
+    indexes.upsert(made, [entry(i) for i in range(30, 90)], by="b")
+    indexes.upsert(made, [entry(90)], by="c")
+
+    def kept() -> list[int]:
+        assert_true(client)
+        return [account.usage(who).nbytes // each for who in ("maker", "b", "c")]
+
+    assert kept() == [30, 50, 1]
+    assert account.usage("maker").names == 1
+    indexes.remove(made, entry(10).id, "b")  # whoever takes out makes room for itself
+    assert kept() == [30, 49, 1]
+    for i in range(11, 42):
+        indexes.remove(made, entry(i).id, "maker")  # and may take from others, once nothing of its own is left
+    assert sum(kept()) == 49
+    assert kept()[0] == 0
+    assert indexes.renew(made, 200) is not None
+    assert kept()[0] == 0
+    indexes.delete("i")
+    assert kept() == [0, 0, 0]
+    again = indexes.create(new_index(ttl=100), "maker")
+    indexes.upsert(again, [entry(i) for i in range(10, 60)], by="b")
+    pass_time(client)
+    assert kept() == [0, 0, 0]
 
 
 def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexes: IndexStore) -> None:

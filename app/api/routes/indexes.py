@@ -127,8 +127,9 @@ async def upsert_vectors(name: IndexName, request: Request, response: Response, 
     form = FORMATS[posted_type(request, BATCHES)]
     body = await bodies.read_in(form, request, context)
     read = BATCHES[form.media_type]
+    owner = owner_of(request)
     n, warnings = await context.admission.compute(
-        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check))
+        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check), owner)
     )
     response.headers.update(warning_headers(warnings))
     return UpsertAnswer(upserted=n, warnings=[*warnings] or None)
@@ -138,6 +139,7 @@ async def upsert_vectors(name: IndexName, request: Request, response: Response, 
 async def delete_vector(
     name: IndexName,
     id: Annotated[str, Path(max_length=MAX_ID_BYTES, description="Id of a vector.")],  # noqa: A002
+    request: Request,
     context: ContextOf,
     kind: Annotated[
         IdKind | None,
@@ -146,7 +148,7 @@ async def delete_vector(
 ) -> None:
     """Take a vector out of an index. Nothing of it is left."""
     vector_id = _vector_id(id, kind)
-    await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id))
+    await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id, owner_of(request)))
 
 
 @router.post("/{name}/search", operation_id="search_index", response_model=SearchAnswer, openapi_extra=SEARCH_BODY)

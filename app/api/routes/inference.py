@@ -142,6 +142,7 @@ async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
 @router.post("/repository/index", operation_id="inference_index", openapi_extra=MODELS_BODY)
 async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     """List all maps as models, in order of their names; `{"ready": true}` wants those that are ready."""
+    _check_type(request, JSON)
     body = await bodies.read(request, context, context.limits.check_spec)
     asked = bodies.parse(AskedIndex, body or b"{}")
 
@@ -174,9 +175,17 @@ async def infer(name: MapName, request: Request, context: Admitted) -> Response:
     return await context.admission.compute(lambda: _inferred(name, body, header_bytes, context))
 
 
+def _check_type(request: Request, *allowed: str) -> None:
+    """Refuse a body of another type. Clients of the protocol need not name it; pages of other sites must.
+
+    A browser has them ask before they send what has such a type, and lets them send what has none.
+    """
+    posted_type(request, allowed, absent="" if "origin" in request.headers else allowed[0])
+
+
 def _header_bytes(request: Request) -> int | None:
     """How many bytes of the body are JSON, None for all; Refusal for a body of another kind."""
-    posted_type(request, (JSON, BINARY), absent=BINARY)
+    _check_type(request, BINARY, JSON)
     came = request.headers.get(_HEADER)
     if came is not None and not (came.isdecimal() and came.isascii() and len(came) < 16):
         raise InvalidInput(f"{_HEADER} {came[:80]!r} came; a number of bytes is wanted")

@@ -12,13 +12,16 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
+from app.api.access import owner_of
 from app.api.admission import HELD
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
+from app.api.problems import Refusal
 from app.api.schemas import headers
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobNotFound, JobRecord, JobState, ResultElsewhere
 from app.store.errors import StoreUnavailable
+from app.store.keys import Role
 from app.store.pieces import PIECE_BYTES
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
@@ -97,9 +100,19 @@ async def get_job(job_id: JobId, context: ContextOf) -> JobRecord:
 
 
 @router.delete("/{id}", operation_id="cancel_job", status_code=202)
-async def cancel_job(job_id: JobId, context: ContextOf) -> JobRecord:
-    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds; 409 once it has ended."""
-    return await context.admission.ask(lambda: context.jobs.cancel(job_id))
+async def cancel_job(job_id: JobId, request: Request, context: ContextOf) -> JobRecord:
+    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds; 409 once it has ended.
+
+    A key with role `read` cancels what it has asked for itself.
+    """
+    may_all = request.scope["state"]["role"].includes(Role.write)
+
+    def work() -> JobRecord:
+        if not may_all and context.jobs.fields(job_id).get("owner") != owner_of(request):
+            raise Refusal("forbidden", f"job {job_id} was not asked for with this key; write is wanted to cancel it")
+        return context.jobs.cancel(job_id)
+
+    return await context.admission.ask(work)
 
 
 @router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=_RESULT)

@@ -161,6 +161,12 @@ class RecommendationOptions(Frozen):
     seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Of the specs and of the sample of rows.")] = 0
 
 
+class SettledOptions(RecommendationOptions):
+    """Options as a job is given them: each kernel at all the length scales at which it is tried."""
+
+    kernel: tuple[dict[str, Any], ...]
+
+
 class Wanted(NamedTuple):
     """A client's wishes: a budget of output columns, a target error, or both, what is best, and samplers."""
 

@@ -155,7 +155,9 @@ class Labels:
         self.classes: Places | None = None
         """The number of the class of each row, (n,); None where labels are numbers."""
         if are_numbers:
-            centred = came.astype(np.float64) - came.mean(dtype=np.float64)
+            numbers = came.astype(np.float64)
+            numbers = np.ldexp(numbers, -np.frexp(np.abs(numbers).max())[1])  # of any size: it rounds nothing
+            centred = numbers - numbers.mean()
             self.targets: Matrix = (centred / np.abs(centred).max())[:, None]
             """What is regressed on features: the number, or a column of 0 and 1 for each class."""
             return

@@ -72,6 +72,12 @@ def test_what_labels_are(given: list[Any], are_numbers: bool | None, classes: in
     assert labels.targets.shape == (len(given), classes or 1)
 
 
+@pytest.mark.parametrize("scale", [2.0**1020, 2.0**-1060])
+def test_numbers_of_any_size_are_told_as_well(scale: float) -> None:
+    given = np.array([-9.0, 3.5, 8.0, 9.0])
+    assert (Labels(scale * given, True).targets == Labels(given, True).targets).all()
+
+
 @pytest.mark.parametrize(
     ("given", "are_numbers", "words"),
     [
