@@ -134,7 +134,7 @@ FAULTS = {
     "off by one in a page": Fault(
         "app/store/named.py", "start=0, num=limit + 1)", "start=0, num=limit)", f"{STORE} {API}/routes"
     ),
-    "one job too many waits": Fault("app/jobs/scripts.py", "if left <= 0 then", "if left < 0 then", JOBS),
+    "one job too many waits": Fault("app/jobs/scripts.py", "if own >= left then", "if own > left then", JOBS),
     "a lease that is lost is kept": Fault(
         "app/jobs/scripts.py",
         "if not mine() then return 'lost' end\nif get('cancel')",

@@ -348,7 +348,7 @@ class Jobs:
         match answer[0]:
             case b"taken":
                 raise NameTaken(reserved.name)
-            case b"full" | b"shared":
-                raise TooManyJobs(answer[1] + elsewhere, self._max_queued, *answer[2:])
+            case b"full":
+                raise TooManyJobs(answer[1] + elsewhere, self._max_queued, answer[2])
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")

@@ -170,11 +170,10 @@ end
 redis.pcall('XGROUP', 'CREATE', queue, '{GROUP}', '0', 'MKSTREAM')
 local waiting = redis.call('XLEN', queue) - redis.call('XPENDING', queue, '{GROUP}')[1]
 local left, own = tonumber(ARGV[3]) - waiting, 0
-if left <= 0 then return {{'full', waiting}} end
 for _, message in ipairs(ARGV[6] ~= '' and redis.call('XRANGE', queue, '-', '+') or {{}}) do
   if message[2][4] == ARGV[6] then own = own + 1 end
 end
-if own >= left then return {{'shared', waiting, own}} end
+if own >= left then return {{'full', waiting, own}} end
 for i = first, #KEYS do
   if redis.call('PERSIST', KEYS[i]) == 0 and redis.call('EXISTS', KEYS[i]) == 0 then return {{'expired'}} end
 end
