@@ -156,8 +156,8 @@ FAULTS = {
     "a packed body may end early": Fault("app/api/bodies.py", "if not self._unpacker.eof:", "if False:", API),
     "two keys in one request": Fault(
         "app/api/access.py",
-        "if len(came) > 1:\n            raise unauthorized(",
-        "if len(came) > 2:\n            raise unauthorized(",
+        "if len(came) > 1:\n        raise unauthorized(",
+        "if len(came) > 2:\n        raise unauthorized(",
         API,
     ),
     "an unknown host": Fault("app/api/access.py", "if not self._hosts.allow(host):", "if False:", API),
