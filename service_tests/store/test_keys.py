@@ -154,5 +154,5 @@ def test_a_key_that_was_known_sees_metrics_alone_while_the_store_is_away(tmp_pat
             for path in ("/v1/maps", "/v1/info", "/v1/catalog", "/metrics/"):
                 assert http.get(path, headers=bearer(text)).status_code == 503
         assert http.get("/metrics", headers=bearer(new().text)).status_code == 503
-        assert http.get("/metrics", headers=bearer(texts[0][:-1] + "A")).status_code == 503
+        assert http.get("/metrics", headers=bearer(texts[0][:-1] + "B")).status_code == 503
         assert_unauthorized(http.get("/metrics"))
