@@ -218,14 +218,8 @@ class IndexStore(NamedStore[IndexManifest]):
         check_room(self._client, nbytes)
         if self._account.is_spread:
             self._account.check(nbytes, by, names=0)
-        args: list[Any] = [
-            manifest.token,
-            _stride(manifest),
-            "1" if kept else "",
-            self._account.most[0],
-            most or "",
-            by,
-        ]
+        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
+        args += [self._account.most[0], most or "", by]
         for entry in entries:
             args += entry
         with store_errors():
@@ -373,11 +367,13 @@ end
 local function share_out(bytes, who, grown)
   local found, owned = shares(), bytes
   if who ~= owner() then found[who] = (found[who] or 0) + grown end
-  for other, share in pairs(found) do
+  for other, before in pairs(found) do
     local field, entry = 'of ' .. other, own .. ' ' .. other
-    share = math.max(0, math.min(share, owned))
+    local share = math.max(0, math.min(before, owned))
     owned = owned - share
-    if share > 0 then
+    if other ~= who and share == before then
+      -- as it is already
+    elseif share > 0 then
       redis.call('HSET', at('state'), field, share)
       book(entry, share, 0, other)
       lives_as(entry, KEYS[1])
