@@ -3,7 +3,6 @@
 # ruff: noqa: E501 - a request or a map is a line
 
 import gzip
-import io
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -11,12 +10,12 @@ from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
-from arro3.io import read_ipc_stream, write_parquet
 
 from app.api.bodies import zstd
 from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, put, put_dataset
 from service_tests.costs import MB, Sent, sent
 from service_tests.formats.test_npz import npz
+from service_tests.formats.test_parquet import parquet_of
 
 MiB = 1 << 20
 
@@ -44,29 +43,6 @@ def said(**members: Any) -> Callable[[], bytes]:
 def array(shape: tuple[int, int], dtype: Any = np.bool_) -> Callable[[], bytes]:
     """A .npy of zeros."""
     return lambda: npy(np.zeros(shape, dtype))
-
-
-def bytes_and_doubles(n: int, n_columns: int) -> Callable[[], bytes]:
-    """A Parquet file of columns of bytes, and one of doubles, some hundred kilobytes long."""
-
-    def made() -> bytes:
-        columns = {str(i): np.zeros(n, np.float64 if i == n_columns else np.int8) for i in range(n_columns + 1)}
-        sink = io.BytesIO()
-        write_parquet(read_ipc_stream(io.BytesIO(arrow(**columns))), sink)
-        return sink.getvalue()
-
-    return made
-
-
-def zeros(nbytes: int) -> Callable[[], bytes]:
-    """A Parquet file of one column of so many bytes of zeros, some kilobytes long."""
-
-    def made() -> bytes:
-        sink = io.BytesIO()
-        write_parquet(read_ipc_stream(io.BytesIO(arrow(v=np.zeros((nbytes // 8, 1))))), sink)
-        return sink.getvalue()
-
-    return made
 
 
 def tensor(shape: tuple[int, int], item: bytes) -> Callable[[], bytes]:
@@ -238,8 +214,8 @@ WORST: dict[str, list[Worst]] = {
     ],
     "PUT /v1/datasets/{name}": [
         Worst("rows of one digit", "/v1/datasets/new", vectors(b"[0]")),
-        Worst("zeros in a Parquet file, as many as a dataset may have", "/v1/datasets/zeros", zeros(MAX_DATASET - MiB), PARQUET, within=3 * MAX_DATASET),
-        Worst("columns of bytes, and one of doubles, in a Parquet file", "/v1/datasets/new", bytes_and_doubles(1_000_000, 200), PARQUET, within=MAX_DATASET),
+        Worst("zeros in a Parquet file, as many as a dataset may have", "/v1/datasets/zeros", lambda: parquet_of(v=np.zeros(((MAX_DATASET - MiB) // 8, 1))), PARQUET, within=3 * MAX_DATASET),
+        Worst("columns of bytes, and one of doubles, in a Parquet file", "/v1/datasets/new", lambda: parquet_of(**{str(i): np.zeros(1_000_000, np.int8 if i else np.float64) for i in range(201)}), PARQUET, within=MAX_DATASET),
     ],
     "GET /v1/datasets/{name}": [Worst("65,536 columns", "/v1/datasets/ranges")],
     "GET /v1/datasets": [Worst("all of them", "/v1/datasets?limit=1000")],
