@@ -4,10 +4,13 @@ import argparse
 import atexit
 import gc
 import sys
+from importlib.metadata import version
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from app.commands import asking, bulk, keys, openapi, serve, stores, worker
+from app.settings import ClientSettings, Settings
 from app.store.backup import BackupFailed
 from app.store.errors import StoreUnavailable, in_full
 from app.store.server import StoreNotStarted
@@ -22,6 +25,7 @@ def main() -> None:
     needs no web server.
     """
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
+    parser.add_argument("--version", action="version", version=f"bochner {version('bochner')}")
     # No garbage is sought among what libraries have made, which takes a third of a second, just before all of it goes.
     atexit.register(gc.freeze)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -32,11 +36,22 @@ def main() -> None:
     try:
         options.pop("run")(**options)
     except ValidationError as error:
-        sys.exit("\n".join(": ".join([*map(str, one["loc"][:1]), one["msg"]]) for one in error.errors()))
+        sys.exit("\n".join(map(_told, error.errors())))
     except (ValueError, BackupFailed, StoreNotStarted, OSError) as error:
         sys.exit(str(error))
     except StoreUnavailable as error:
         sys.exit(in_full(error))
+
+
+def _told(error: ErrorDetails) -> str:
+    """What is wrong with an option; a key is not repeated."""
+    if not error["loc"]:
+        return error["msg"]
+    name = str(error["loc"][0])
+    came = "" if name == "key" else f" is {error['input']!r}"
+    if name in Settings.model_fields or name in ClientSettings.model_fields:
+        name = f"{Settings.variable(name)} (--{name.replace('_', '-')})"
+    return f"{name}{came}: {error['msg']}"
 
 
 if __name__ == "__main__":

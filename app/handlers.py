@@ -1,5 +1,7 @@
 """The handlers of jobs: they turn a payload into work on rows, and a finding into bodies; and the worker with them."""
 
+import logging
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -12,21 +14,28 @@ from app.core.recommendations.candidates import SettledOptions
 from app.formats import Buffer, Posted, option_bodies
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
+from app.jobs.jobs import say_starting
 from app.jobs.worker import JobLimits, Worker
 from app.metrics.meters import Heartbeat, Slot
 from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
-from app.services.warm_up import get_ready
+from app.services.warm_up import cold, get_ready
 from app.settings import Settings, counters
 from app.spans import begun
 from app.wiring import Wired, quota_of, store_client, wire
 
+logger = logging.getLogger(__name__)
+
 
 def run_worker(settings: Settings) -> None:
     """Do jobs until the process is told to stop; call it in the main thread."""
+    client, began = store_client(settings), time.monotonic()
+    say_starting(client, ", ".join(cold))
     # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
     get_ready()
+    say_starting(client, "")
+    logger.info("the worker takes jobs, after %.1f s", time.monotonic() - began)
     directory = counters()
     if directory is not None:
         Heartbeat(Slot(directory), "worker").start()

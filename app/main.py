@@ -32,6 +32,7 @@ from app.logs import ACCESS
 from app.metrics import declared
 from app.metrics.meters import Heartbeat, Meters, Slot, gauge, shared
 from app.services.cache import Cache
+from app.services.warm_up import get_ready
 from app.settings import Settings, counters, share_counters
 from app.spans import begun
 from app.wiring import wire
@@ -67,7 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Delivery, client_timeout=settings.client_timeout, shutdown=context.shutdown, senders=senders)
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
-    app.add_middleware(Observation, meters=context.meters, spans=context.spans)
+    app.add_middleware(Observation, meters=context.meters, spans=context.spans, log_probes=settings.log_probes)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, inference, datasets, indexes, diagnostics, jobs, keys, service, page):
         app.include_router(part.router)
@@ -89,7 +90,7 @@ def _context(settings: Settings) -> Context:
     access = Access(
         settings.keys_required,
         Hosts(settings.hosts, near=not settings.allowed_hosts),
-        KnownKeys(wired.keys_changed),
+        KnownKeys(wired.keys_changed, wired.note_use),
         Rates(wired.take_requests),
     )
     return Context(
@@ -123,7 +124,8 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
     context.shutdown.notice()
     logging.getLogger(ACCESS).addFilter(shortened)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
-    threading.Thread(target=context.status.warm_up, name="warm-up", daemon=True).start()
+    threading.Thread(target=get_ready, name="warm-up", daemon=True).start()
+    threading.Thread(target=context.status.watch, name="readiness", daemon=True).start()
     threading.Thread(target=context.keep_pins_tidy, name="pins", daemon=True).start()
     context.heartbeat.start()
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()

@@ -1,11 +1,13 @@
 """Every setting of the service, and the only reader of the environment."""
 
 import os
+from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import AliasChoices, Field, NonNegativeInt, model_validator
+from pydantic import AliasChoices, BeforeValidator, ByteSize, Field, NonNegativeInt, TypeAdapter, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.processors import available
@@ -13,6 +15,10 @@ from app.processors import available
 MiB = 1 << 20
 Count = Annotated[int, Field(ge=1)]
 """A whole number from 1 on."""
+_Size = BeforeValidator(TypeAdapter(ByteSize).validate_python)
+Bytes = Annotated[int, _Size, Field(ge=0)]
+"""A number of bytes, which may be written as `512MiB`."""
+SomeBytes = Annotated[int, _Size, Field(ge=1)]
 # As a browser sends it: without a path, not even a slash.
 _ORIGIN = r"https?://[^/?#@, ]+"
 # A variable of the client library of Prometheus, which reads it as well.
@@ -78,32 +84,32 @@ class Settings(BaseSettings):
     """The server program of the embedded store; else the installed wheel's, else one on PATH."""
     store_timeout: float = Field(5.0, gt=0)
     """Seconds one call to the store may take."""
-    min_free_bytes: NonNegativeInt = 128 * MiB
+    min_free_bytes: Bytes = 128 * MiB
     """Bytes to keep free on the disk of the private store, beside the room to write its file anew; what would take them
     is refused with 507.
     """
     allow_volatile_store: bool = False
     """Accept an external store that may lose or evict acknowledged maps."""
-    cache_bytes: NonNegativeInt = 1024 * MiB
+    cache_bytes: Bytes = 1024 * MiB
     """Memory each process may spend on maps, datasets and the codes of indexes kept ready."""
-    max_body_bytes: Count = 64 * MiB
+    max_body_bytes: SomeBytes = 64 * MiB
     """Largest request body."""
     # A spec that is checked field by field takes up to fourteen times its length; vectors are never checked so.
-    max_spec_bytes: Count = 4 * MiB
+    max_spec_bytes: SomeBytes = 4 * MiB
     """Largest spec of a map, and the most that any other request says beside its rows. What stands in a list counts as
     seven bytes at least, its comma among them.
     """
-    max_result_bytes: Count = 256 * MiB
+    max_result_bytes: SomeBytes = 256 * MiB
     """Largest Gram block, computed frequencies and single row of an answer; beyond it, 413. Features, codes and frozen
     arrays may be larger: from 8 MB on, or this if less, they are sent in blocks of rows.
     """
-    max_map_bytes: Count = 1024 * MiB
+    max_map_bytes: SomeBytes = 1024 * MiB
     """Largest sum of one map's frozen arrays."""
-    max_build_bytes: Count = 512 * MiB
+    max_build_bytes: SomeBytes = 512 * MiB
     """Memory that the building of a map may take in its request; what takes more is left to a job."""
-    max_dataset_bytes: Count = 256 * MiB
+    max_dataset_bytes: SomeBytes = 256 * MiB
     """Largest sum of one dataset's arrays."""
-    max_store_bytes: Count = 4096 * MiB
+    max_store_bytes: SomeBytes = 4096 * MiB
     """Maps, datasets and indexes together, with what jobs are given, keep and make; beyond it, 507. The store holds
     them in memory.
     """
@@ -111,9 +117,9 @@ class Settings(BaseSettings):
     """Maps, datasets, indexes and jobs together, ended jobs among them; beyond it, 507."""
     max_requests: Count = 64
     """Requests in work or waiting per process; beyond it, 503."""
-    max_bodies_bytes: Count = 1024 * MiB
+    max_bodies_bytes: SomeBytes = 1024 * MiB
     """Memory per process for the bodies of all requests in work; beyond it, 503."""
-    max_answers_bytes: Count = 1024 * MiB
+    max_answers_bytes: SomeBytes = 1024 * MiB
     """Memory per process for all long answers while they are sent. What takes more ends those whose clients read less
     than 256 KiB a second; if there are none, 503.
     """
@@ -135,7 +141,7 @@ class Settings(BaseSettings):
     """Connections per process, and never more than the files it may open, less 128. One more ends that which has waited
     longest for its client, or is answered 503 if all are at work.
     """
-    max_head_bytes: int = Field(64 * 1024, ge=1024)
+    max_head_bytes: Annotated[int, _Size] = Field(64 * 1024, ge=1024)
     """Largest head of a request, address and headers together; beyond it, 431, or 414 if the address alone is
     larger.
     """
@@ -165,17 +171,21 @@ class Settings(BaseSettings):
     """Jobs that may wait; beyond it, 429."""
     max_job_seconds: float = Field(14400.0, gt=0)
     """Seconds a job may run before it is ended as failed."""
-    max_job_bytes: Count = 4096 * MiB
+    max_job_bytes: SomeBytes = 4096 * MiB
     """Memory a job may take before it is ended as failed; what is known to take more, 413."""
     job_ttl: float = Field(86400.0, ge=1)
     """Seconds that an ended job and its result are kept."""
-    log_format: str = Field("text", pattern="^(text|json)$")
+    log_format: Annotated[str, BeforeValidator(str.lower)] = Field("text", pattern="^(text|json)$")
     """How to log: `text` for people, `json` for machines, a line each."""
     traces: bool = False
     """Send a span of each request and job by OpenTelemetry, which has settings of its own
     (`OTEL_EXPORTER_OTLP_ENDPOINT`); the extra `otel` must be installed.
     """
-    log_level: str = Field("info", pattern="^(critical|error|warning|info|debug)$")
+    log_probes: bool = True
+    """Whether the log has requests to `/health/*` and `/metrics` that are answered with a status below 400."""
+    log_level: Annotated[str, BeforeValidator(str.lower)] = Field(
+        "info", pattern="^(critical|error|warning|info|debug)$"
+    )
     """How much to log."""
 
     @model_validator(mode="after")
@@ -229,6 +239,26 @@ class Settings(BaseSettings):
         """Write the settings into the environment, where worker processes of the same service read them."""
         for field, value in self.model_dump(mode="json", exclude_none=True).items():
             os.environ[self.variable(field)] = str(value)
+
+
+def default_of(name: str, field: FieldInfo) -> str:
+    """The default of a setting as it may be written; empty if there is none."""
+    if field.default_factory is not None:
+        return "one for each processor"
+    if name.endswith("_bytes"):
+        return ByteSize(field.default).human_readable().replace(".0", "")
+    value = "" if field.default is None else str(field.default)
+    return value.lower() if isinstance(field.default, bool) else value
+
+
+def unknown_variables() -> list[str]:
+    """A sentence for each variable of the environment that is named like a setting, and is none."""
+    known = [Settings.variable(field) for of in (Settings, ClientSettings) for field in of.model_fields]
+    return [
+        f"{name} is no setting" + "".join(f"; is {near} meant?" for near in get_close_matches(name, known, 1))
+        for name in sorted(os.environ)
+        if name.startswith("BOCHNER_") and name not in known
+    ]
 
 
 def counters() -> Path | None:

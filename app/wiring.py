@@ -23,7 +23,7 @@ from app.store.account import Account, Quota
 from app.store.connection import Client, Heard, connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
-from app.store.keys import Keys, KeyStore, RateStore, Taken, changed
+from app.store.keys import Keys, KeyStore, RateStore, Taken, changed, note_use
 from app.store.maps import MapManifest, MapStore
 from app.store.pins import Pins
 from app.store.servers import StoreInfo, check_writable, keeping
@@ -45,6 +45,7 @@ class Wired:
     keys: KeyService
     keys_changed: Callable[[Keys], Awaitable[Keys]]
     """Asks the store for the keys as they are now, on the event loop."""
+    note_use: Callable[[str], Awaitable[None]]
     take_requests: Callable[[str, float, int, int], Awaitable[Taken]]
     """Takes requests of a key from the store, see `RateStore.take`."""
     limits: Limits
@@ -113,11 +114,12 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         keep_pins_tidy=pins.keep_tidy,
         keys=KeyService(KeyStore(client, settings.max_keys), account),
         keys_changed=partial(changed, loop_client),
+        note_use=partial(note_use, loop_client),
         take_requests=RateStore(loop_client).take,
         limits=limits,
         status=status,
         cache=cache,
-        figures=StoreFigures(client, account, quota, jobs, status.keeping),
+        figures=StoreFigures(client, account, quota, jobs, status),
         jobs=jobs,
         maps=maps,
         map_creation=MapCreation(map_store, limits, settings.threads, status.unfit, jobs, datasets),

@@ -1,4 +1,8 @@
-"""The pages that come from the code: made anew by each build, so that none of them can age."""
+"""The pages that come from the code.
+
+Those of the reference are committed, for readers of the source: `python -m docs.generate` writes them anew. All others
+are made by each build.
+"""
 
 import json
 import re
@@ -6,12 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic_core import PydanticUndefined
-
 from app.api.problems import KINDS
 from app.api.routes.service import catalog
 from app.metrics.declared import ASKED, COUNTED, LABELS
-from app.settings import Settings
+from app.settings import Settings, default_of
 from benchmarks.results import RESULTS, section_of
 from docs.pictures import draw
 from docs.schemas import Schema, kind_of, members, one_line, type_of
@@ -37,8 +39,8 @@ def on_files(files: "Files", config: "MkDocsConfig") -> "Files":
     """Add the generated pages and pictures. mkdocs calls this before each build."""
     from mkdocs.structure.files import File
 
-    for address, content in pages().items():
-        files.append(File.generated(config, address, content=content))
+    for address, page in (("explanation/figures.md", RESULTS), ("changelog.md", ROOT / "CHANGELOG.md")):
+        files.append(File.generated(config, address, content=page.read_text()))
     for picture in sorted(RESULTS.parent.glob("*.svg")):
         files.append(File.generated(config, f"explanation/{picture.name}", content=picture.read_text()))
     for name, drawn in draw().items():
@@ -51,45 +53,32 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return FIGURES.sub(lambda asked: section_of(RESULTS.read_text(), asked["title"]), markdown)
 
 
-def pages() -> dict[str, str]:
-    """The Markdown of every generated page, by its address below `docs/`."""
-    return {
-        "reference/settings.md": settings_page(),
-        "reference/http.md": http_page(),
-        "reference/problems.md": problems_page(),
-        "reference/metrics.md": metrics_page(),
-        "reference/catalogue.md": catalogue_page(),
-        "explanation/figures.md": RESULTS.read_text(),
-        "changelog.md": (ROOT / "CHANGELOG.md").read_text(),
+def pages() -> dict[Path, str]:
+    """The Markdown of every page of the reference that comes from the code, by its file."""
+    made = {
+        "settings": settings_page(),
+        "http": http_page(),
+        "problems": problems_page(),
+        "metrics": metrics_page(),
+        "catalogue": catalogue_page(),
     }
+    return {ROOT / "docs" / "reference" / f"{name}.md": page for name, page in made.items()}
 
 
 def settings_page() -> str:
     """A table of every setting."""
     lines = [
         "# Settings\n",
-        "Each setting is an environment variable, and an option of `bochner serve` and `bochner worker`. The option "
-        "wins over the variable.\n",
+        "Each setting is an environment variable, and an option of `bochner serve`; `bochner worker` has those that it "
+        "needs. The option wins over the variable. Sizes are bytes, or have a unit: `512MiB`, `1.5 GB`.\n",
         "| variable | option | default | meaning |",
         "| --- | --- | --- | --- |",
     ]
     for name, field in Settings.model_fields.items():
         option = f"--{name.replace('_', '-')}"
         described = one_line(field.description or "")
-        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {_default(field)} | {described} |")
+        lines.append(f"| `{Settings.variable(name)}` | `{option}` | {default_of(name, field)} | {described} |")
     return "\n".join(lines) + "\n"
-
-
-def _default(field: Any) -> str:
-    if field.default is PydanticUndefined:
-        return "one for each core"
-    if field.default is None:
-        return ""
-    value = field.default
-    for unit, name in ((1 << 30, "GiB"), (1 << 20, "MiB")):
-        if isinstance(value, int) and value and value % unit == 0:
-            return f"{value} ({value // unit} {name})"
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def problems_page() -> str:
@@ -239,3 +228,8 @@ def _contents(content: Schema, objects: Schema) -> Iterator[str]:
             described = one_line(choice.get("description", "")) or type_of(choice, objects)
             yield f"    - {described}"
             yield from members(choice, objects, depth=2)
+
+
+if __name__ == "__main__":
+    for path, page in pages().items():
+        path.write_text(page)

@@ -5,16 +5,19 @@ from pathlib import Path
 from types import ModuleType
 
 import numpy as np
+import pytest
 from scipy import stats
 
 from app.metrics.declared import ASKED, COUNTED
 from app.settings import ClientSettings, Settings
+from docs.generate import pages
 
 ROOT = Path(__file__).parent.parent
 WRITTEN = {
     path.relative_to(ROOT).as_posix(): path.read_text()
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
 }
+PAGES = pages()
 NOT_YET_THERE = re.compile(r"yours|diagonal")
 
 
@@ -28,6 +31,11 @@ def test_every_file_setting_and_metric_that_a_page_names_is_there() -> None:
         assert not [path for path in files if not (ROOT / path).exists()], page
         assert set(re.findall(r"\bBOCHNER_[A-Z_]+\b", text)) <= settings, page
         assert set(re.findall(r"\bbochner_[a-z_]+\b", text)) <= metrics, page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_reference_is_what_the_code_says(path: Path) -> None:
+    assert path.read_text() == PAGES[path], "write it anew: python -m docs.generate"
 
 
 def test_the_kernel_of_the_page_on_adding_a_kind_is_what_its_frequencies_make() -> None:

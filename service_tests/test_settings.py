@@ -2,6 +2,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ VALUES = {field: "2001.5" if "float" in str(Settings.model_fields[field].annotat
 VALUES |= {
     "host": "127.0.0.2", "workers": "2", "store_replicas": "1", "job_workers": "2", "max_keys": "3",
     "require_keys": "true", "allow_volatile_store": "true", "traces": "true", "log_format": "json",
-    "log_level": "debug", "data_dir": "/tmp/elsewhere", "redis_url": "redis://localhost:1",
+    "log_level": "debug", "log_probes": "false", "data_dir": "/tmp/elsewhere", "redis_url": "redis://localhost:1",
     "store_binary": "/bin/true", "tls_certificate": "/tmp/certificate.pem", "tls_key": "/tmp/key.pem",
     "allowed_hosts": "bochner.example.org,*.inside.example", "allowed_origins": "https://lab.example.org",
     "trusted_proxies": "10.0.0.0/8",
@@ -26,7 +27,7 @@ VALUES |= {
 BAD = [
     *((field, value) for field in NUMBERS for value in ("-1", "soon", "inf", "nan")),
     *((field, "0") for field in ("port", "workers", "max_body_bytes", "head_timeout", "threads", "max_requests")),
-    *(("port", "65536"), ("max_head_bytes", "1000"), ("store_replicas", "1"), ("min_free_bytes", "1GB")),
+    *(("port", "65536"), ("max_head_bytes", "1000"), ("store_replicas", "1"), ("min_free_bytes", "1 apple")),
     *(("require_keys", "perhaps"), ("traces", "perhaps"), ("log_format", "xml"), ("log_level", "loud")),
 ]
 
@@ -79,8 +80,29 @@ def test_the_command_line_takes_every_setting() -> None:
     options = [text for field, value in VALUES.items() for text in (option(field), value)]
     ended = serve(*options, "--log-level", "loud")
     assert ended.returncode == 1
-    assert ended.stderr.startswith("log_level: ")
+    assert ended.stderr.startswith("BOCHNER_LOG_LEVEL (--log-level) is 'loud': ")
     assert serve("--prt", "1").returncode == 2
+
+
+def test_sizes_have_units_and_words_any_case() -> None:
+    read = Settings(max_body_bytes="512MiB", cache_bytes="1.5 GB", log_level="INFO", log_format="JSON")
+    assert (read.max_body_bytes, read.cache_bytes) == (512 << 20, 1_500_000_000)
+    assert (read.log_level, read.log_format) == ("info", "json")
+
+
+def test_help_tells_what_a_command_takes_and_its_defaults() -> None:
+    assert run("--version").stdout == f"bochner {version('bochner')}\n"
+    served, worked = (" ".join(run(command, "--help").stdout.split()) for command in ("serve", "worker"))
+    for told in ("[BOCHNER_PORT, else 8000]", "[BOCHNER_CACHE_BYTES, else 1GiB]", "[REDIS_URL]", "else true]"):
+        assert told in served
+    assert "[BOCHNER_MAX_JOB_SECONDS, else 14400.0]" in worked
+    assert "BOCHNER_PORT" not in worked
+
+
+def test_a_variable_that_is_no_setting_is_told_of() -> None:
+    ended = run("check", BOCHNER_CACHE_BITES="1", BOCHNER_CACHE_BYTES="2", BOCHNER_KEY="x")
+    assert "BOCHNER_CACHE_BITES is no setting; is BOCHNER_CACHE_BYTES meant?" in ended.stderr
+    assert ended.stderr.count("is no setting") == 1
 
 
 @each(("field", "value"), BAD)

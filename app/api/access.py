@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from cachetools import LRUCache
@@ -68,6 +69,8 @@ def _is_near(name: str) -> bool:
 _FRESH_SECONDS = 0.5
 # How long the keys that were known then may still see metrics, where the store is away.
 _REMEMBERED_SECONDS = 3600.0
+# Between two times that the use of a key is written down.
+_NOTED_SECONDS = 60.0
 # How long metrics wait for a store that hangs, to know a key: the store's figures are waited for after it.
 _PATIENCE_SECONDS = 1.0
 # Between two looks at the store, however many unknown keys come.
@@ -81,8 +84,9 @@ class KnownKeys:
     may have been made just now. Who asks meanwhile shares the answer, so that guesses cost the store next to nothing.
     """
 
-    def __init__(self, changed: Callable[[Keys], Awaitable[Keys]]) -> None:
-        self._changed = changed
+    def __init__(self, changed: Callable[[Keys], Awaitable[Keys]], note_use: Callable[[str], Awaitable[None]]) -> None:
+        self._changed, self._note_use = changed, note_use
+        self._noted = dict[str, float]()
         self._keys = Keys({}, None)
         self._as_of = self._told_at = -math.inf
         self._coming: asyncio.Task[None] | None = None
@@ -96,24 +100,34 @@ class KnownKeys:
         found = await self.get(key_id)
         if found is None:
             await self._look(came)
-            found = self._keys.by_id.get(key_id)
-        return found if found is not None and found.opens_with(text) else None
+            found = self._valid(key_id)
+        if found is None or not found.opens_with(text):
+            return None
+        if time.monotonic() - self._noted.get(key_id, -math.inf) > _NOTED_SECONDS:
+            self._noted[key_id] = time.monotonic()
+            with suppress(StoreUnavailable):  # one that takes no writes is read as ever
+                await self._note_use(key_id)
+        return found
 
     async def get(self, key_id: str) -> Key | None:
         """The key with an id; None if there is none, or was none half a second ago."""
         await self._look(time.monotonic() - _FRESH_SECONDS)
-        return self._keys.by_id.get(key_id)
+        return self._valid(key_id)
 
     def remembered(self, text: bytes) -> Key | None:
         """The key whose text this is, as the store last told it; None if it told of none, or over an hour ago."""
         if time.monotonic() - self._told_at > _REMEMBERED_SECONDS:
             return None
-        found = self._keys.by_id.get(id_in(text) or "")
+        found = self._valid(id_in(text) or "")
         return found if found is not None and found.opens_with(text) else None
 
     def forget(self) -> None:
         """Look again at the next question, as this process has changed something."""
         self._as_of = -math.inf
+
+    def _valid(self, key_id: str) -> Key | None:
+        found = self._keys.by_id.get(key_id)
+        return found if found is not None and found.is_valid else None
 
     async def _look(self, not_before: float) -> None:
         """Know the keys as they are at that moment or later."""

@@ -22,6 +22,7 @@ MOST_LOGGED = 300
 """Characters of anything in a line of the log."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACEPARENT = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_PROBED = ("/health/", "/v2/health/", "/metrics")
 _NOBODY_WAITS = 499
 """What nginx logs for a client that left before its answer."""
 
@@ -57,8 +58,8 @@ class Observation:
     one key may see is not for those without one. No page is shown within one of another site.
     """
 
-    def __init__(self, app: ASGIApp, meters: Meters, spans: Spans) -> None:
-        self._app, self._meters, self._spans = app, meters, spans
+    def __init__(self, app: ASGIApp, meters: Meters, spans: Spans, log_probes: bool) -> None:
+        self._app, self._meters, self._spans, self._log_probes = app, meters, spans, log_probes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on and count what comes of it."""
@@ -84,7 +85,8 @@ class Observation:
                 took, route, status = perf_counter() - began, route_of(scope), exchange.status or _NOBODY_WAITS
                 meters.request(method, route, status, took, request.rows, exchange.came, exchange.sent)
                 tell(known | _told(route, status))
-                if logger.isEnabledFor(logging.INFO):
+                is_logged = self._log_probes or status >= 400 or not scope["path"].startswith(_PROBED)
+                if is_logged and logger.isEnabledFor(logging.INFO):
                     counts = {"route": route, "seconds": round(took, 6)}
                     counts |= {"bytes_in": exchange.came, "bytes_out": exchange.sent}
                     _log(scope, status, counts | ({"rows": request.rows} if request.rows else {}))
@@ -159,7 +161,7 @@ def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
     key = scope["state"].get("key")
     fields = {"method": method, "path": path[:MOST_LOGGED], "status": status, **seen, "client": client}
     if key is not None:
-        fields["key"] = key.name
+        fields |= {"key": key.name, "key_id": key.id}
     if scope["query_string"]:
         path += "?" + scope["query_string"].decode("ascii", "backslashreplace")
     logger.info('%s - "%s %s HTTP/%s" %d', client, method, path, version, status, extra={FIELDS: fields})

@@ -199,6 +199,12 @@ KINDS = {
         "The answer was not ready BOCHNER_SHUTDOWN_TIMEOUT seconds after the service was told to end. Send the request "
         "again: another process, or the next one, serves it.",
     ),
+    "starting": Kind(
+        503,
+        "The service is starting",
+        "Loops that requests need are being compiled, or loaded: `waiting_for` names them. It is answered by "
+        "`/health/ready` alone: other requests are served, and may wait. Ask again after `Retry-After` seconds.",
+    ),
     "store-unavailable": Kind(
         503,
         "The store does not do its part",
@@ -207,7 +213,10 @@ KINDS = {
         "seconds.",
     ),
     "store-damaged": Kind(
-        503, "The store gives back something else than was kept", "An operator must look at the store; see the log."
+        503,
+        "The store gives back something else than was kept",
+        "`detail` names the map, dataset or index that is damaged; all else is served as ever. DELETE it, then PUT it "
+        "anew. An operator finds everything that is damaged with `bochner check`.",
     ),
     "newer-version": Kind(
         503,
@@ -249,6 +258,7 @@ class Problem(BaseModel):
     limit: str | None = Field(None, description="Name of the limit that was passed.")
     value: int | float | None = Field(None, description="Value of that limit.")
     setting: str | None = Field(None, description="Environment variable that moves it.")
+    waiting_for: list[str] | None = Field(None, description="What a service that starts does not have ready yet.")
     job: str | None = Field(None, description="Link of the job that the refusal is about.")
     indexes: list[str] | None = Field(None, description="Names of the indexes that are in the way.")
 
@@ -335,7 +345,10 @@ def _http(request: Request, error: HTTPException) -> Response:
 
 def _store_failed(request: Request, error: Exception) -> Response:
     logger.error("request %s: %s", request.scope["state"]["request_id"], in_full(error))
-    return problem(request, "store-damaged" if isinstance(error, StoreDamaged) else "store-unavailable", str(error))
+    if isinstance(error, StoreDamaged):
+        request.app.state.context.meters.damaged.inc()
+        return problem(request, "store-damaged", f"{error}: DELETE it, then PUT it anew")
+    return problem(request, "store-unavailable", str(error))
 
 
 def _store_full(request: Request, error: StoreFull) -> Response:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import Any
 
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reached
@@ -21,20 +22,23 @@ def add(add_parser: AddParser) -> None:
     making.add_argument("--role", required=True, type=Role, choices=list(Role), help=fields["role"].description)
     for limit, kind in (("rate", float), ("burst", int), ("quota", int)):
         making.add_argument(f"--{limit}", type=kind, help=fields[limit].description)
+    making.add_argument("--expires-at", type=datetime.fromisoformat, help=fields["expires_at"].description)
     making.set_defaults(run=make)
     listing = commands.add_parser("list", help="print what is known of each key, one a line as JSON, oldest first")
     listing.set_defaults(run=show)
     revoking = commands.add_parser("revoke", help="revoke keys; within a second no service takes them any more")
-    revoking.add_argument("ids", nargs="+", metavar="id", help="Id of a key.")
+    revoking.add_argument("ids", nargs="+", metavar="id", help="Id of a key, or its name if no other has that.")
     revoking.set_defaults(run=revoke)
     for one in (making, listing, revoking):
         add_settings(one, (*STORE_SETTINGS, "max_keys"))
 
 
-def make(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None, **options: Any) -> None:
-    """Create a key."""
-    asked = AskedKey(name=name, role=role, rate=rate, burst=burst, quota=quota)
-    with _keys(options) as keys:
+def make(**options: Any) -> None:
+    """Create a key, in a store that is new too: before the first start of its service."""
+    asked = AskedKey(**{field: options.pop(field) for field in AskedKey.model_fields})
+    data_dir, default = Settings(**options).data_dir, Settings.model_fields["data_dir"].default
+    # A directory that was named, and is not there, is a mistake.
+    with _keys(options, may_be_new=data_dir == default or data_dir.is_dir()) as keys:
         made = keys.create(asked)
     sys.stderr.write(f"key {made.id}, {made.name!r} with role {made.role}; it is not shown again:\n")
     sys.stdout.write(made.key + "\n")
@@ -50,16 +54,20 @@ def show(**options: Any) -> None:
 def revoke(ids: list[str], **options: Any) -> None:
     """Revoke keys; those that are there, even if others are not."""
     with _keys(options) as keys:
-        missing = [key_id for key_id in ids if not keys.revoke(key_id)]
+        known, missing = keys.all().keys, []
+        for one in ids:
+            named = [key.id for key in known if key.name == one]
+            if not (keys.revoke(one) or (len(named) == 1 and keys.revoke(*named))):
+                missing.append(f"{one} ({len(named)} keys have this name)")
     if missing:
         sys.exit(f"no key has the id {', '.join(missing)}")
 
 
 @contextmanager
-def _keys(options: dict[str, Any]) -> Iterator[KeyService]:
+def _keys(options: dict[str, Any], may_be_new: bool = False) -> Iterator[KeyService]:
     """The keys of the store that the settings name, of which no service need run."""
     try:
-        with reached(options) as client:
+        with reached(options, may_be_new) as client:
             yield KeyService(KeyStore(client, Settings(**options).max_keys), Account(client))
     except TooManyKeys as error:
         sys.exit(str(error))

@@ -10,13 +10,15 @@ from typing import Any
 from pydantic_settings import BaseSettings
 
 from app.logs import configuration
-from app.settings import Settings
+from app.settings import Settings, default_of, unknown_variables
 from app.store.connection import Client, connect
 from app.store.disk import FOLDER
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreOutdated, StoreUnavailable
 from app.store.server import StoreNotStarted
 from app.store.servers import check_versions
+
+logger = logging.getLogger(__name__)
 
 AddParser = Callable[..., argparse.ArgumentParser]
 """Gives the command line a command: its name, its help text, and the parser of its options."""
@@ -32,22 +34,29 @@ def add_settings(
 ) -> None:
     """Take settings as options, all if none is named. One that is not given is left to environment and default."""
     for name in of.model_fields if names is None else names:
-        option, described = "--" + name.replace("_", "-"), of.model_fields[name].description
-        parser.add_argument(option, default=argparse.SUPPRESS, help=f"{described} [{Settings.variable(name)}]")
+        field = of.model_fields[name]
+        default = default_of(name, field)
+        told = f"{field.description} [{Settings.variable(name)}{default and f', else {default}'}]"
+        parser.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, help=told)
 
 
-def files_of(options: dict[str, Any]) -> Path:
+def files_of(settings: Settings) -> Path:
     """The data directory that the settings name, of a private store; ValueError if there is none."""
-    data_dir = checked_settings(options).data_dir.expanduser().absolute()
+    data_dir = settings.data_dir.expanduser().absolute()
     if not (data_dir / FOLDER).is_dir():
         raise ValueError(f"{data_dir} has no files of a store: name its data directory (BOCHNER_DATA_DIR)")
     return data_dir
 
 
 @contextmanager
-def reached(options: dict[str, Any]) -> Iterator[Client]:
-    """A client of the store that the settings name, for the length of a with block; no service need run."""
+def reached(options: dict[str, Any], may_be_new: bool = False) -> Iterator[Client]:
+    """A client of the store that the settings name, for the length of a with block; no service need run.
+
+    ValueError if it is private and not there, unless it may be new.
+    """
     settings = checked_settings(options)
+    if settings.redis_url is None and not may_be_new:
+        files_of(settings)
     with ExitStack() as stack:
         url = settings.redis_url
         if url is None:
@@ -67,6 +76,8 @@ def checked_settings(options: dict[str, Any]) -> Settings:
     """
     settings = Settings(**options)
     logging.config.dictConfig(configuration(settings.log_format, settings.log_level))
+    for told in unknown_variables():
+        logger.warning(told)
     if settings.redis_url is not None:
         with connect(settings.redis_url, settings.store_timeout) as client:
             try:

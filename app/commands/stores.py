@@ -1,29 +1,31 @@
 """Commands that look after a store: `bochner backup`, `restore`, `check`, `repair` and `accept-store`."""
 
 import argparse
+import shutil
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.commands.options import STORE_SETTINGS, AddParser, add_settings, files_of, reached
-from app.settings import Settings
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings, files_of, reached
 from app.store import data_files, identity
-from app.store.backup import back_up, restore
+from app.store.backup import back_up, note, restore, send
 from app.store.embedded import EmbeddedStore
 
 
 def add(add_parser: AddParser) -> None:
     """Add the commands."""
     parser = add_parser("backup", help="write everything that a store holds to a file, while services use it or not")
-    parser.add_argument("file", type=Path, help="File to write, which is not there yet.")
+    parser.add_argument("file", type=Path, help="File to write, which is not there yet; - for the output.")
     _run_with(parser, run_backup)
     parser = add_parser("restore", help="put a backup into a store that is empty")
-    parser.add_argument("file", type=Path, help="The backup.")
+    parser.add_argument("file", type=Path, help="The backup; - for the input, of which a temporary file is made.")
     _run_with(parser, run_restore)
-    parser = add_parser("check", help="see whether the files of a private store are whole")
-    _run_with(parser, run_check, ["data_dir"])
+    parser = add_parser("check", help="see whether all that a store holds is whole, and the files of a private one")
+    _run_with(parser, run_check)
     parser = add_parser("repair", help="cut damaged ends off the files of a private store, and keep them beside")
+    parser.add_argument("--dry-run", action="store_true", help="Say what would be done, and do nothing.")
     _run_with(parser, run_repair, ["data_dir"])
     parser = add_parser("accept-store", help="let services go on with a store that came back without what it held")
     _run_with(parser, run_accept)
@@ -38,34 +40,52 @@ def _run_with(
 
 def run_backup(file: Path, **options: Any) -> None:
     """Write the backup."""
-    if Settings(**options).redis_url is None:
-        files_of(options)  # else one would be started, and its emptiness written
     with reached(options) as client:
-        keys = back_up(client, file)
-    sys.stdout.write(f"{file}: {file.stat().st_size} bytes, {keys} keys.\n")
+        if str(file) == "-":
+            send(client, sys.stdout.buffer)
+        else:
+            keys = back_up(client, file)
+            sys.stdout.write(f"{file}: {file.stat().st_size} bytes, {keys} keys.\n")
+        note(client)
 
 
 def run_restore(file: Path, **options: Any) -> None:
     """Put the backup into the store."""
-    with reached(options) as client:
+    with tempfile.NamedTemporaryFile() as copy, reached(options, may_be_new=True) as client:
+        if str(file) == "-":
+            shutil.copyfileobj(sys.stdin.buffer, copy)
+            copy.flush()
+            file = Path(copy.name)
         keys = restore(client, file)
     sys.stdout.write(f"{keys} keys were put into the store.\n")
 
 
 def run_check(**options: Any) -> None:
-    """Say of each file what it holds; end with status 1 if one is damaged. Nothing is changed."""
-    found = data_files.check(files_of(options))
-    sys.stdout.writelines(f"{one}\n" for one in found)
-    if any(one.fault for one in found):
+    """Say of each file, and then of each thing, whether it is damaged; end with status 1 if one is."""
+    # What these need takes long to load.
+    from app.store.datasets import DatasetStore
+    from app.store.indexes import IndexStore
+    from app.store.maps import MapStore
+
+    settings = checked_settings(options)
+    if settings.redis_url is None:
+        found = data_files.check(files_of(settings))
+        sys.stdout.writelines(f"{one}\n" for one in found)
+        if any(one.fault for one in found):
+            sys.exit(1)
+    with reached(options) as client:
+        damages = [told for of in (MapStore, DatasetStore, IndexStore) for told in of(client).damages()]
+    sys.stdout.writelines(f"{told}: DELETE it, then PUT it anew\n" for told in damages)
+    if damages:
         sys.exit(1)
     sys.stdout.write("Everything is whole.\n")
 
 
-def run_repair(**options: Any) -> None:
+def run_repair(dry_run: bool, **options: Any) -> None:
     """Repair the files of a store that does not run, and say what was done. What is cut off is kept."""
-    data_dir = files_of(options)
+    data_dir = files_of(checked_settings(options))
     with EmbeddedStore(data_dir).at_rest():
-        done = data_files.repair(data_dir)
+        done = data_files.repair(data_dir, dry_run)
     sys.stdout.write("\n".join(done or ["Everything is whole."]) + "\n")
 
 

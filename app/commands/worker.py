@@ -8,9 +8,13 @@ import time
 from threading import Thread
 from typing import Any
 
-from app.commands.options import AddParser, add_settings, checked_settings
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings
 from app.store.embedded import EmbeddedStore
 
+_SETTINGS = (
+    *(*STORE_SETTINGS, "threads", "cache_bytes", "max_job_seconds", "max_job_bytes", "job_ttl", "max_store_bytes"),
+    *("max_store_names", "max_map_bytes", "max_dataset_bytes", "max_result_bytes", "max_operations", "traces"),
+)
 _LOOK_SECONDS = 0.25
 _END_SECONDS = 3.0
 
@@ -18,7 +22,7 @@ _END_SECONDS = 3.0
 def add(add_parser: AddParser) -> None:
     """Add the command."""
     parser = add_parser("worker", help="run jobs of the store at REDIS_URL")
-    add_settings(parser)
+    add_settings(parser, _SETTINGS)
     parser.add_argument("--parent", type=int, default=argparse.SUPPRESS, help="End when this process is gone.")
     parser.set_defaults(run=run)
 

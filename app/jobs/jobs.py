@@ -9,6 +9,7 @@ import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
@@ -84,8 +85,23 @@ def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
     return found
 
 
+STARTING = "bochner:jobs:starting"
+_STARTING_SECONDS = 120
 # Records looked at for one page of a list by state.
 _LOOKED_AT = 1000
+
+
+def say_starting(client: redis.Redis, parts: str) -> None:
+    """Have waiting jobs say what a worker that starts compiles; nothing once it has."""
+    with suppress(StoreUnavailable), store_errors():
+        client.set(inside(places_of(client).roots[0], STARTING), parts, ex=_STARTING_SECONDS)
+
+
+def waiting_for(client: redis.Redis) -> str:
+    """What a job waits for that nobody has taken."""
+    with store_errors():
+        parts = cast(bytes | None, client.get(inside(places_of(client).roots[0], STARTING)))
+    return f"a worker that starts, and compiles {parts.decode()}" if parts else "a worker"
 
 
 class JobPage(BaseModel):
@@ -187,7 +203,10 @@ class Jobs:
         """The record of a job; raises what `fields` raises."""
         fields = self.fields(job_id)
         try:
-            return record(fields)
+            found = record(fields)
+            if found.state is JobState.queued:
+                found.waiting_for = waiting_for(self._client)
+            return found
         except (KeyError, ValueError) as error:
             raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
 

@@ -49,6 +49,7 @@ class JobRecord(BaseModel):
     eta_seconds: float | None = Field(description="Estimated seconds to the end, while it runs.")
     result: str | None = Field(description="Link of the result, once it has succeeded.")
     error: JobError | None = Field(description="Why it failed.")
+    waiting_for: str | None = Field(None, description="What it waits for while it is queued.")
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -29,6 +29,7 @@ LABELS = {
     "outcome": "`ok` or `error`",
     "state": "of jobs: `queued` or `running`; of those that have ended: `succeeded`, `failed` or `cancelled`",
     "kind": "of a job: what it does, as `build`",
+    "reason": "`ready`, or why not: `starting` or `store-unavailable`",
     "role": "of a process: `server` or `worker`",
     "version": "of the service",
     "numpy": "version of NumPy",
@@ -83,6 +84,7 @@ STORE_SECONDS = _histogram(
     ("command", "outcome"),
     _BRIEF_SECONDS,
 )
+DAMAGED = _counter("bochner_store_damaged", "Answers that told of something in the store that is damaged.")
 STARTS = _counter("bochner_process_starts", "Processes started; more than there should be have died.", ("role",))
 PROCESSES = _gauge("bochner_processes", "Processes that live.", ("role",))
 CPU = _counter(
@@ -92,14 +94,11 @@ CPU = _counter(
 )
 RESIDENT = _gauge("bochner_process_resident_bytes", "Resident memory of all processes.", ("role",))
 OPEN_FILES = _gauge("bochner_process_open_files", "Files and sockets that all processes have open.", ("role",))
-COUNTED = (
-    *(REQUESTS, REQUEST_SECONDS, REQUEST_ROWS, REQUEST_BYTES, RESPONSE_BYTES, UNREAD, IN_FLIGHT, CONNECTIONS),
-    *(PLACES_TAKEN, PLACES, WAITING, WAITED_SECONDS, BATCH_REQUESTS, BATCH_ROWS, BODIES_BYTES, ANSWERS_BYTES),
-    *(CACHE_HITS, CACHE_MISSES, CACHE_BYTES, CACHE_LIMIT, CACHE_ENTRIES, STORE_SECONDS),
-    *(STARTS, PROCESSES, CPU, RESIDENT, OPEN_FILES),
-)
+COUNTED = tuple(one for one in [*globals().values()] if isinstance(one, Declared))
 """Counted by the processes of one service, and told as their sum."""
 
+READY = _gauge("bochner_ready", "1 if the process that was asked is ready, else 0.", ("reason",))
+LAST_BACKUP = _gauge("bochner_last_backup_timestamp_seconds", "When the last `bochner backup` ended, since 1970.")
 STORE_UP = _gauge("bochner_store_up", "1 if the store has answered just now, else 0.")
 STORE_BYTES = _gauge("bochner_store_bytes", "Bytes of arrays, specs and jobs that the store keeps.")
 STORE_NAMES = _gauge("bochner_store_names", "Maps, datasets and jobs that the store keeps.")
@@ -112,8 +111,5 @@ JOBS_ENDED = _counter("bochner_jobs_ended", "Jobs that have ended.", ("kind", "s
 JOB_SECONDS_RUN = _histogram("bochner_job_seconds", "Seconds from the first start of a job to its end.", ("kind",))
 JOB_SECONDS_WAITED = _histogram("bochner_job_wait_seconds", "Seconds that a job has waited for a worker.", ("kind",))
 INFO = _gauge("bochner_info", "1, with versions.", ("version", "numpy", "scipy", "python"))
-ASKED = (
-    *(STORE_UP, STORE_BYTES, STORE_NAMES, STORE_BYTES_LIMIT, STORE_NAMES_LIMIT, STORE_MEMORY, STORE_WARNINGS),
-    *(JOBS, JOBS_ENDED, JOB_SECONDS_RUN, JOB_SECONDS_WAITED, INFO),
-)
+ASKED = tuple(one for one in [*globals().values()] if isinstance(one, Declared) and one not in COUNTED)
 """Asked of the store when somebody looks: every service on one store tells the same of it."""

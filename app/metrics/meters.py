@@ -166,6 +166,7 @@ class Meters:
         self._batch_requests, self._batch_rows = histogram(declared.BATCH_REQUESTS), histogram(declared.BATCH_ROWS)
         self._hits, self._misses = counter(declared.CACHE_HITS), counter(declared.CACHE_MISSES)
         self._store = histogram(declared.STORE_SECONDS)
+        self.damaged = counter(declared.DAMAGED)
         self.in_flight = 0
         """Requests in work."""
         self.connections = 0

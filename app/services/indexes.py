@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 import cachetools
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.errors import InvalidInput
@@ -96,26 +96,33 @@ class AskedIndex(Frozen):
 class IndexRecord(BaseModel):
     """An index."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     name: str
-    map: str = Field(description="Name of the map whose codes it keeps.")
+    map: str
+    """Name of the map whose codes it keeps."""
     keep: Literal["codes", "vectors"]
-    banding: Literal["bands", "scan"] = Field(
-        description="`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes."
-    )
-    bands: int | None = Field(description="Number of bands; null for a scan.")
-    rows_per_band: int | None = Field(description="Codes of a band; null for a scan.")
-    s: int = Field(description="Codes of a vector.")
-    bits: int = Field(description="Of a code.")
-    size: int = Field(description="Vectors in it.")
-    bytes: int = Field(description="Size of what is kept.")
+    banding: Literal["bands", "scan"]
+    """`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes."""
+    bands: int | None
+    """Number of bands; null for a scan."""
+    rows_per_band: int | None
+    """Codes of a band; null for a scan."""
+    s: int
+    """Codes of a vector."""
+    bits: int
+    """Of a code."""
+    size: int
+    """Vectors in it."""
+    bytes: int
+    """Size of what is kept."""
     created_at: datetime
-    ttl: int | None = Field(
-        description="Seconds that it lives after its last use: a search or a change. null for ever."
-    )
-    expires_at: datetime | None = Field(
-        description="When it is deleted by itself if it is not used before; null for never. A use moves it on where "
-        "more than a sixteenth of `ttl` has passed."
-    )
+    ttl: int | None
+    """Seconds that it lives after its last use: a search or a change. null for ever."""
+    expires_at: datetime | None
+    """When it is deleted by itself if it is not used before; null for never. A use moves it on where more than a
+    sixteenth of `ttl` has passed.
+    """
 
 
 class IndexPage(BaseModel):

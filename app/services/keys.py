@@ -1,9 +1,9 @@
 """Keys as they are asked for and shown, over HTTP and by command."""
 
 from datetime import datetime
-from typing import Self
+from typing import Annotated, Self
 
-from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, FutureDatetime, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.core.model import NAME_PATTERN, Frozen
@@ -26,6 +26,9 @@ class AskedKey(Frozen):
     quota: int | None = Field(
         None, ge=0, description="Bytes that what it creates, and puts into indexes, may take; null for any number."
     )
+    expires_at: Annotated[AwareDatetime, FutureDatetime] | None = Field(
+        None, description="When it ends to be valid, with a time zone; null for never."
+    )
 
     @field_validator("burst")
     @classmethod
@@ -45,12 +48,14 @@ class KeyRecord(BaseModel):
     rate: float | None
     burst: int | None
     quota: int | None
+    expires_at: datetime | None
+    last_used_at: datetime | None = Field(description="To a minute; null for never, and for over a year ago.")
     bytes: int = Field(description="Bytes that what it has created, and put into indexes, takes now.")
 
     @classmethod
-    def of(cls, key: Key, account: Account) -> Self:
+    def of(cls, key: Key, account: Account, last_used_at: datetime | None = None) -> Self:
         """The record of a key."""
-        return cls(**dict(key), bytes=account.usage(key.id).nbytes)
+        return cls(**dict(key), last_used_at=last_used_at, bytes=account.usage(key.id).nbytes)
 
 
 class CreatedKey(KeyRecord):
@@ -73,7 +78,7 @@ class KeyService:
 
     def create(self, asked: AskedKey) -> CreatedKey:
         """Make a key; TooManyKeys if there are enough."""
-        made = drawn(asked.name, asked.role, asked.rate, asked.burst, asked.quota)
+        made = drawn(**dict(asked))
         # First, so that there is never a key without its quota.
         self._account.allow(made.key.id, Quota(asked.quota))
         try:
@@ -85,7 +90,9 @@ class KeyService:
 
     def all(self) -> KeyList:
         """Every key, oldest first."""
-        return KeyList(keys=[KeyRecord.of(key, self._account) for key in self._store.all()])
+        keys = self._store.all()
+        uses = self._store.last_uses([key.id for key in keys]) if keys else []
+        return KeyList(keys=[KeyRecord.of(key, self._account, used) for key, used in zip(keys, uses, strict=True)])
 
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none. What it has created stays."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import to_json
 
 from app.core.answers import RowBlocks
@@ -43,45 +43,48 @@ _AS_PUT = "As it was put, while a job is still to find numbers for what was left
 class MapRecord(BaseModel):
     """A map: its spec with all defaults filled in, and what became of it."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     name: str
     status: Literal["building", "ready", "failed"]
     spec: MapSpec | Annotated[dict[str, Any], Field(description=_AS_PUT)]
-    error: JobError | None = Field(description="Why its job failed.")
-    n_frequencies: int | None = Field(
-        description="Number of frequencies (hashes, for kernel gmm) after building, null before."
-    )
-    n_output: int | None = Field(
-        description="Columns of a transformed row (codes of a row, for kernel gmm), null before building."
-    )
-    digest: str | None = Field(
-        description="SHA-256 over spec and frozen arrays, null before building; also the ETag. Built anew on another "
-        "kind of processor, learned sets and landmark maps have another."
-    )
-    bytes: int = Field(description="Size of the frozen arrays.")
+    error: JobError | None
+    """Why its job failed."""
+    n_frequencies: int | None
+    """Number of frequencies (hashes, for kernel gmm) after building, null before."""
+    n_output: int | None
+    """Columns of a transformed row (codes of a row, for kernel gmm), null before building."""
+    digest: str | None
+    """SHA-256 over spec and frozen arrays, null before building; also the ETag. Built anew on another kind of
+    processor, learned sets and landmark maps have another.
+    """
+    bytes: int
+    """Size of the frozen arrays."""
     created_at: datetime
-    ttl: int | None = Field(
-        description="Seconds that it lives after its last use: a transform, a diagnostic, whatever reads its arrays. "
-        "null for ever."
-    )
-    expires_at: datetime | None = Field(
-        description="When it is deleted by itself if it is not used before; null for never, and while a job builds it. "
-        "A use moves it on where more than a sixteenth of `ttl` has passed."
-    )
-    generator: dict[str, str] = Field(description="Versions that drew the arrays. The arrays are kept, not redrawn.")
-    parameter_stream: int | None = Field(
-        description="For kernel gmm, version of the random parameters; codes of one version are the same for ever."
-    )
-    signature: str | None = Field(description="Link of the signs of the weights, if some are negative.")
-    job: str | None = Field(description="Link of the job that builds the map, or could not; null when it is ready.")
-    report: dict[str, float] | None = Field(
-        description="How a learned set came out: start and end of its objective (normalised D² over the box; for a "
-        "reweighted grid and for differences data the mean squared error over pairs of rows), sum of the weights and "
-        "points kept. Where a dataset was at hand also relative Frobenius errors of Gram matrices, of the set "
-        "(gram_error) and of what learning began with (gram_error_start): on up to 500 rows that may have been learned "
-        "from, and, with _held_out, on rows_held_out others; of a box they were part of the column ranges only. null "
-        "for sets that are not learned."
-    )
-    warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, and what would be better.")
+    ttl: int | None
+    """Seconds that it lives after its last use: a transform, a diagnostic, whatever reads its arrays. null for ever.
+    """
+    expires_at: datetime | None
+    """When it is deleted by itself if it is not used before; null for never, and while a job builds it. A use moves it
+    on where more than a sixteenth of `ttl` has passed.
+    """
+    generator: dict[str, str]
+    """Versions that drew the arrays. The arrays are kept, not redrawn."""
+    parameter_stream: int | None
+    """For kernel gmm, version of the random parameters; codes of one version are the same for ever."""
+    signature: str | None
+    """Link of the signs of the weights, if some are negative."""
+    job: str | None
+    """Link of the job that builds the map, or could not; null when it is ready."""
+    report: dict[str, float] | None
+    """How a learned set came out: start and end of its objective (normalised D² over the box; for a reweighted grid and
+    for differences data the mean squared error over pairs of rows), sum of the weights and points kept. Where a dataset
+    was at hand also relative Frobenius errors of Gram matrices, of the set (gram_error) and of what learning began with
+    (gram_error_start): on up to 500 rows that may have been learned from, and, with _held_out, on rows_held_out others;
+    of a box they were part of the column ranges only. null for sets that are not learned.
+    """
+    warnings: tuple[str, ...]
+    """What is doubtful about this combination, and what would be better."""
 
 
 class MapPage(BaseModel):

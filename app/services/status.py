@@ -1,10 +1,13 @@
 """Whether the service is ready, its versions, and figures for operators."""
 
+import logging
+import math
 import platform
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import Any, cast
+from typing import Any, Literal, NamedTuple, NoReturn, cast
 
 from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -13,11 +16,29 @@ from prometheus_client.registry import Collector
 from app.jobs.jobs import Jobs
 from app.metrics import declared
 from app.metrics.declared import Declared
-from app.services.warm_up import get_ready
+from app.services.warm_up import cold
+from app.store import backup
 from app.store.account import Account, Quota
 from app.store.connection import Client
 from app.store.errors import StoreFull, StoreReadOnly, StoreUnavailable
 from app.store.servers import StoreInfo, memory_of
+
+logger = logging.getLogger(__name__)
+
+# Between two looks for the log, where the service is ready and where not; and between two lines that say the same.
+_LOOK_SECONDS = {True: 5.0, False: 1.0}
+_REPEAT_SECONDS = 60.0
+
+
+class Readiness(NamedTuple):
+    """Whether requests should come."""
+
+    reason: Literal["ready", "starting", "store-unavailable"]
+    """Why not, as a kind of problem."""
+    told: str
+    """The same as a sentence."""
+    warnings: Sequence[str]
+    """What an operator should look at."""
 
 
 @dataclass
@@ -30,8 +51,8 @@ class Status:
     """Raises StoreUnavailable unless the store takes a key; tells of parts of it that do not."""
     allow_volatile: bool
     """Whether a store that may lose or evict maps will do."""
-    cold: str | None = "the warm-up has not ended yet"
-    """Why requests would have to wait for a compiler; None once they would not."""
+    seen: Readiness = field(default=Readiness("starting", "", ()))
+    """As it was seen last."""
 
     def unfit(self) -> str | None:
         """Why the store may lose maps that it has taken; None if it will not, or if the operator accepts that."""
@@ -43,8 +64,8 @@ class Status:
             return None
         return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
 
-    def readiness(self) -> tuple[str | None, list[str]]:
-        """Why requests should not come yet, None if the service is ready; and what an operator should look at.
+    def readiness(self) -> Readiness:
+        """Whether the service is ready.
 
         A store that is full, or a replica, is no reason: what it has is served.
         """
@@ -55,18 +76,32 @@ class Status:
                 warnings = warnings + self.check_writable()
             except (StoreFull, StoreReadOnly) as error:
                 warnings = warnings or [str(error)]
-            return self._unfit(store) or self.cold, warnings
         except StoreUnavailable as error:
-            return str(error), []
+            return Readiness("store-unavailable", str(error), ())
+        if unfit := self._unfit(store):
+            return Readiness("store-unavailable", unfit, warnings)
+        if cold:
+            return Readiness("starting", f"loops are being loaded, or compiled: {', '.join(cold)}", warnings)
+        return Readiness("ready", "", warnings)
 
-    def warm_up(self) -> None:
-        """Compile what is compiled at first use. The service is not ready before."""
-        try:
-            get_ready()
-        except Exception as error:
-            self.cold = f"the warm-up failed: {error}"
-            raise
-        self.cold = None
+    def watch(self) -> NoReturn:
+        """Log each change of readiness with its reason, and once a minute what lasts and should not."""
+        changed, logged = time.monotonic(), -math.inf
+        while True:
+            before, found, now = self.seen, self.readiness(), time.monotonic()
+            why = "".join(f"; {sentence}" for sentence in (found.told, *found.warnings) if sentence)
+            # Sentences may have figures in them that change all the time.
+            is_new = found.reason != before.reason or len(found.warnings) != len(before.warnings)
+            if is_new or (why and now - logged > _REPEAT_SECONDS):
+                level = logging.WARNING if why else logging.INFO
+                past = f"after {now - changed:.1f} s of {before.reason}"
+                lasts = f"for {now - changed:.1f} s"
+                logger.log(level, "%s %s%s", found.reason, lasts if found.reason == before.reason else past, why)
+                logged = now
+            if found.reason != before.reason:
+                changed = now
+            self.seen = found
+            time.sleep(_LOOK_SECONDS[found.reason == "ready"])
 
 
 def versions() -> dict[str, str]:
@@ -77,17 +112,17 @@ def versions() -> dict[str, str]:
 class StoreFigures(Collector):
     """Asks the store whenever it is collected."""
 
-    def __init__(
-        self, client: Client, account: Account, quota: Quota, jobs: Jobs, keeping: Callable[[], StoreInfo]
-    ) -> None:
+    def __init__(self, client: Client, account: Account, quota: Quota, jobs: Jobs, status: Status) -> None:
         self._client, self._account, self._quota, self._jobs = client, account, quota, jobs
-        self._keeping = keeping
+        self._status = status
 
     def collect(self) -> Iterator[Metric]:
         """The metrics that are declared as asked for. Without the store, only whether it is there."""
         found = versions()
         told = [found["bochner"], found["numpy"], found["scipy"], platform.python_version()]
         yield _family(GaugeMetricFamily, declared.INFO, (told, 1))
+        reason = self._status.seen.reason
+        yield _family(GaugeMetricFamily, declared.READY, ([reason], reason == "ready"))
         try:
             asked = [*self._of_store(), *self._of_jobs()]
         except StoreUnavailable:
@@ -103,7 +138,8 @@ class StoreFigures(Collector):
         yield _gauge(declared.STORE_BYTES_LIMIT, self._quota.max_store_bytes)
         yield _gauge(declared.STORE_NAMES_LIMIT, self._quota.max_store_names)
         yield _gauge(declared.STORE_MEMORY, memory_of(self._client))
-        yield _gauge(declared.STORE_WARNINGS, len(self._keeping().warnings))
+        yield _gauge(declared.STORE_WARNINGS, len(self._status.keeping().warnings))
+        yield _gauge(declared.LAST_BACKUP, backup.last(self._client))
 
     def _of_jobs(self) -> Iterator[Metric]:
         tally = self._jobs.tally()

@@ -142,6 +142,10 @@ PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes
 """What one process compiles together. The first takes as long as the others together, so that two are done at once."""
 
 
+cold = [*PARTS]
+"""The parts that are not ready in this process yet."""
+
+
 def get_ready() -> None:
     """Warm up at the end of a start, in which no garbage was sought: there is little, and the search takes a seventh.
 
@@ -168,7 +172,7 @@ def _loads(part: str) -> bool:
     """Whether all loops of a part were on disk; they are loaded then."""
     try:
         with loading_only():
-            PARTS[part]()
+            _run(part)
     except NotKept:
         return False
     return True
@@ -183,7 +187,7 @@ def _compile(missing: list[str]) -> None:
                 told = [stack.enter_context(TemporaryDirectory())]
             except OSError:
                 for part in missing:
-                    PARTS[part]()
+                    _run(part)
                 return
             keep_in(told[0])
             place = Path(told[0])
@@ -201,7 +205,13 @@ def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
             code = subprocess.run(line, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603
             if code:
                 logger.warning("the process that compiles %s ended with code %d", part, code)
-            PARTS[part]()
+            _run(part)
+
+
+def _run(part: str) -> None:
+    PARTS[part]()
+    if part in cold:
+        cold.remove(part)
 
 
 def release_programs() -> None:

@@ -9,9 +9,11 @@ import mmap
 import os
 import re
 import socket
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 
 import redis
 from pydantic import ValidationError
@@ -50,19 +52,44 @@ def back_up(client: Client, path: Path) -> int:
         raise BackupFailed(f"{path} is there already.")
     try:
         with created(part) as file:
-            for server in primaries(client):
-                for chunk in _sent(server):
-                    file.write(chunk)
-            file.flush()
+            send(client, file)
             os.fsync(file.fileno())
         keys = check(part)
         part.rename(path)
         sync(path.parent)
-    except (OSError, StoreUnavailable) as error:
+    except OSError as error:
         raise BackupFailed(f"There is no backup: {error}.") from error
     finally:
         part.unlink(missing_ok=True)
     return keys
+
+
+def send(client: Client, file: BinaryIO) -> None:
+    """Write a backup of a store to a file that is open. Its check-sum tells `restore` whether it is whole.
+
+    Raises:
+        BackupFailed: the store does not give a snapshot, or not to its end.
+    """
+    try:
+        for server in primaries(client):
+            for chunk in _sent(server):
+                file.write(chunk)
+    except StoreUnavailable as error:
+        raise BackupFailed(f"There is no backup: {error}.") from error
+    file.flush()
+
+
+def note(client: Client) -> None:
+    """Have the store know that a backup was made now, if it takes writes."""
+    with suppress(StoreUnavailable), store_errors():
+        client.set(inside(places_of(client).roots[0], LAST), time.time())
+
+
+def last(client: Client) -> float | None:
+    """When the last backup was made, in seconds since 1970; None if none was."""
+    with store_errors():
+        noted = cast(bytes | None, client.get(inside(places_of(client).roots[0], LAST)))
+    return None if noted is None else float(noted)
 
 
 def check(path: Path) -> int:
@@ -130,6 +157,7 @@ def _received(line: socket.socket, n: int) -> bytes:
 
 
 PREFIX = b"bochner:"
+LAST = "bochner:last-backup"
 _PROBE = b"bochner:probe:"
 _BATCH_BYTES = 1 << 22
 _BATCH_KEYS = 500
@@ -182,7 +210,8 @@ def _require_empty(client: Client, mark: Mark) -> None:
             return
         for name in client.scan_iter(count=1000):
             empty_queue = client.type(name) == b"stream" and client.xlen(name) == 0
-            if not _is_mark(name) and not _in_one_place(name).startswith(_PROBE) and not empty_queue:
+            is_note = _in_one_place(name).startswith((_PROBE, LAST.encode()))
+            if not _is_mark(name) and not is_note and not empty_queue:
                 raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
 
 

@@ -123,11 +123,11 @@ def cut(damaged: Checked) -> Path | None:
     return kept if kept.exists() else None
 
 
-def repair(data_dir: Path) -> list[str]:
+def repair(data_dir: Path, dry_run: bool = False) -> list[str]:
     """Make the files of a store such that a server starts with them; no server may run. What is cut off is kept.
 
     Returns:
-        What was done, a sentence each.
+        What was done, a sentence each; in a dry run, what would be.
 
     Raises:
         StoreNotStarted: a file is missing, or so damaged that nothing of it can be used.
@@ -136,12 +136,18 @@ def repair(data_dir: Path) -> list[str]:
     try:
         found = check(data_dir)
     except ManifestLost:
+        if dry_run:
+            return [f"{MANIFEST} would be written anew from the names of the files, which would then be repaired."]
         _write_manifest(data_dir)
         done.append(f"{MANIFEST} was written anew from the names of the files.")
         found = check(data_dir)
     for damaged in (one for one in found if one.fault):
         if not damaged.cuttable:
             raise StoreNotStarted(f"{damaged}. Nothing of it can be used: restore a backup.")
+        if dry_run:
+            nbytes = damaged.nbytes - damaged.end
+            done.append(f"{damaged}. It would be cut off there, and the {nbytes} bytes cut off kept beside it.")
+            continue
         kept = cut(damaged)
         done.append(f"{damaged}. It was cut off there; what was cut off is {kept or 'not kept'}.")
     return done

@@ -30,6 +30,7 @@ import redis
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.core.indexes import labels
 from app.store import identity
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledged, check_room
@@ -284,6 +285,16 @@ class IndexStore(NamedStore[IndexManifest]):
             np.frombuffer(revisions or b"", "<u4"),
             [Block(codes, ids) for codes, ids in zip(found[:n], found[n:], strict=True)],
         )
+
+    def verify(self, manifest: IndexManifest) -> None:
+        """See `NamedStore.verify`: whether all blocks are there. They have no digests, as they change."""
+        there = self.look(manifest.name, manifest)
+        for number in range(0 if there is None else -(-there[1].size // BLOCK)):
+            state, revisions, (block,) = self.part(manifest, [number])
+            n = min(BLOCK, max(0, state.size - number * BLOCK))
+            whole = BLOCK * _stride(manifest), n, -(-state.size // BLOCK)
+            if n and (len(block.codes), labels.count(block.ids), len(revisions)) != whole:
+                raise StoreDamaged(f"block {number} is missing, or not whole")
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
         """The vectors of these ids as they are kept; None for those that are there no more."""

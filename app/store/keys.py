@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import redis
 import redis.asyncio
@@ -29,9 +29,10 @@ from app.store.places import inside, places_of
 
 logger = logging.getLogger(__name__)
 
-KEYS, STATE = "bochner:keys", "bochner:keys:state"
-NEWEST = 1
-"""Version of what is written, to be raised with every change of it."""
+KEYS, STATE, USED = "bochner:keys", "bochner:keys:state", "bochner:keys:used"
+NEWEST = 2
+"""Version of what is written, to be raised with every change of it. Since 2 a key may expire."""
+_YEAR_SECONDS = 366 * 24 * 3600
 _ID_BYTES, _SECRET_BYTES = 8, 32
 _TEXT = re.compile(rb"bochner_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
@@ -91,6 +92,12 @@ class Key(BaseModel):
     """Bytes that what it has created may take; None for any number."""
     sha256: str
     """Of its text. That is 32 random bytes, which nobody finds by trying, however fast the hash."""
+    expires_at: datetime | None = None
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether it has not expired."""
+        return self.expires_at is None or now() < self.expires_at
 
     def opens_with(self, text: bytes) -> bool:
         """Whether this is the text of the key, in a time that tells nothing about it."""
@@ -114,22 +121,23 @@ class TooManyKeys(Exception):
         self.allowed = allowed
 
 
-def drawn(name: str, role: Role, rate: float | None, burst: int | None, quota: int | None) -> NewKey:
-    """A new key, which is not stored yet. Without `burst`, as many requests at once as `rate` allows in a second."""
+def drawn(rate: float | None = None, burst: int | None = None, **others: Any) -> NewKey:
+    """A new key, which is not stored yet. Without `burst`, as many requests at once as `rate` allows in a second.
+
+    `others` are further fields of `Key`.
+    """
     key_id = secrets.token_hex(_ID_BYTES)
     text = f"bochner_{key_id}_{secrets.token_urlsafe(_SECRET_BYTES)}"
     if rate is not None and burst is None:
         burst = max(1, round(rate))
     key = Key(
-        schema_version=NEWEST,
+        schema_version=NEWEST if others.get("expires_at") else 1,  # which older versions know
         id=key_id,
-        name=name,
-        role=role,
         created_at=now(),
         rate=rate,
         burst=None if rate is None else burst,
-        quota=quota,
         sha256=hashlib.sha256(text.encode()).hexdigest(),
+        **others,
     )
     return NewKey(key, text)
 
@@ -158,7 +166,7 @@ class KeyStore:
     @acknowledged()
     def create(self, key: Key) -> None:
         """Keep a key; TooManyKeys if there are enough."""
-        record = key.model_dump_json()
+        record = key.model_dump_json(exclude_defaults=True)
         with store_errors():
             created = self._create(keys=self._keys(key.id), args=[key.id, record, secrets.token_hex(8), self._most])
         if not created:
@@ -175,6 +183,12 @@ class KeyStore:
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(inside(self._root, KEYS)))
         return sorted(_readable(stored.values()), key=lambda key: (key.created_at, key.id))
+
+    def last_uses(self, ids: list[str]) -> list[datetime | None]:
+        """When each key was used last, to a minute; None where that was over a year ago, or never."""
+        with store_errors():
+            stored = cast(list[bytes | None], self._client.mget([_use(self._root, key_id) for key_id in ids]))
+        return [None if one is None else datetime.fromisoformat(one.decode()) for one in stored]
 
     def _keys(self, key_id: str) -> list[str]:
         return [inside(self._root, key) for key in (KEYS, STATE, f"bochner:deleted:{key_id}")]
@@ -197,6 +211,16 @@ async def changed(client: redis.asyncio.Redis, known: Keys) -> Keys:
             return known
         stored = cast(dict[bytes, bytes], await client.hgetall(inside(root, KEYS)))
     return Keys({key.id: key for key in _readable(stored.values())}, state)
+
+
+async def note_use(client: redis.asyncio.Redis, key_id: str) -> None:
+    """Write down that a key is used now. For a client of an event loop."""
+    with store_errors():
+        await client.set(_use(places_of(client).roots[0], key_id), now().isoformat(), ex=_YEAR_SECONDS)
+
+
+def _use(root: str, key_id: str) -> str:
+    return inside(root, f"{USED}:{key_id}")
 
 
 def _readable(stored: Iterable[bytes]) -> Iterable[Key]:

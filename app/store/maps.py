@@ -126,6 +126,11 @@ class MapStore(NamedStore[MapManifest]):
             return manifest.spec
         return self._read(manifest, SPEC, manifest.spec.sha256).decode()
 
+    def verify(self, manifest: MapManifest) -> None:
+        """See `NamedStore.verify`."""
+        self.spec(manifest)
+        super().verify(manifest)
+
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
         """A manifest and its spec, of the map that has the name now if it was made anew; None if there is none now."""
         while manifest is not None:

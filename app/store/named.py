@@ -184,6 +184,25 @@ class NamedStore(Generic[M]):
             yield np.frombuffer(bytes(read[:nbytes]), dtype).reshape(shape)
             del read[:nbytes]
 
+    def damages(self) -> Iterator[str]:
+        """What is damaged, a sentence each: all that is kept is read, and compared with its digests."""
+        for index in self._indexes.values():
+            with store_errors():
+                names = cast(list[bytes], self._client.zrange(index, 0, -1))
+            for name in map(bytes.decode, names):
+                try:
+                    if (manifest := self.find(name)) is not None:
+                        self.verify(manifest)
+                except StoreDamaged as error:
+                    yield f"{self._manifest.kind} {name!r}: {error}"
+                except (Gone, NewerVersion):
+                    continue
+
+    def verify(self, manifest: M) -> None:
+        """Raise StoreDamaged unless all of a thing is as it was written."""
+        for array_name in manifest.arrays:
+            self.read(manifest, array_name)
+
     @acknowledged()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.

@@ -82,6 +82,8 @@ def keeping(client: redis.Redis) -> StoreInfo:
         warnings.append(f"{silent} of {len(every)} primaries of the store do not answer: {away}")
     if replicas < confirmed_by:
         warnings.append(f"a primary of the store has {replicas} replicas, and store_replicas is {confirmed_by}")
+    if least.durability in ("rdb", "volatile"):
+        warnings.append(f"the durability of the store is {least.durability}: what is acknowledged may be lost")
     policy = evicts[0] if evicts else least.maxmemory_policy
     counts = {"primaries": len(found), "replicas": replicas, "confirmed_by": confirmed_by}
     told = {"maxmemory_policy": policy, "topology": _topology(client), "warnings": warnings}

@@ -199,6 +199,8 @@ class JobRecord(Record):
     eta_seconds: float | None
     result: str | None
     error: JobError | None
+    waiting_for: str | None
+    """What it waits for while it is queued."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -231,7 +233,7 @@ class JobEvent(Record):
 class KeyRecord(Record):
     """A key without its text."""
 
-    _times = ("created_at",)
+    _times = ("created_at", "expires_at", "last_used_at")
 
     id: str
     name: str
@@ -240,6 +242,9 @@ class KeyRecord(Record):
     rate: float | None
     burst: int | None
     quota: int | None
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    """To a minute."""
     bytes: int
 
 

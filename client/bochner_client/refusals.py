@@ -198,6 +198,12 @@ class ShuttingDown(Unavailable):
     slugs = ("shutting-down",)
 
 
+class Starting(Unavailable):
+    """The service is starting, and is not ready yet."""
+
+    slugs = ("starting",)
+
+
 class StoreUnavailable(Unavailable):
     """The store behind the service does not do its part now."""
 
@@ -205,7 +211,7 @@ class StoreUnavailable(Unavailable):
 
 
 class StoreDamaged(Refused):
-    """The store gives back something else than was kept: an operator must look at it (503)."""
+    """The store gives back something else than was kept: delete it, then put it anew (503)."""
 
     slugs = ("store-damaged",)
 

@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ class Store:
         self.keys = {key.id: key for key in keys}
         self.asked = 0
         self.away = False
+        self.noted: list[str] = []
 
     async def changed(self, _: Keys) -> Keys:
         self.asked += 1
@@ -27,9 +29,13 @@ class Store:
         await asyncio.sleep(0.002)
         return Keys(found, b"state")
 
+    async def note_use(self, key_id: str) -> None:
+        self.noted.append(key_id)
+        raise StoreUnavailable("takes no writes")
+
 
 def new() -> NewKey:
-    return drawn("k", Role.read, None, None, None)
+    return drawn(name="k", role=Role.read, quota=None)
 
 
 def run(play: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -39,7 +45,7 @@ def run(play: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_a_key_is_found_by_its_text_without_a_question_for_each_request() -> None:
     made = new()
     store = Store(made.key)
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         for _ in range(1000):
@@ -52,7 +58,7 @@ def test_a_key_is_found_by_its_text_without_a_question_for_each_request() -> Non
 def test_a_key_made_this_moment_is_found_at_once() -> None:
     made = new()
     store = Store()
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         assert await known.find(made.text.encode()) is None
@@ -65,7 +71,7 @@ def test_a_key_made_this_moment_is_found_at_once() -> None:
 def test_a_revoked_key_is_gone_within_a_second_and_at_once_where_it_was_revoked() -> None:
     made = new()
     store = Store(made.key)
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         assert await known.find(made.text.encode()) is made.key
@@ -84,7 +90,7 @@ def test_a_revoked_key_is_gone_within_a_second_and_at_once_where_it_was_revoked(
 
 def test_a_thousand_guesses_at_once_share_two_questions() -> None:
     store = Store()
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         found = await asyncio.gather(*(known.find(new().text.encode()) for _ in range(1000)))
@@ -97,7 +103,7 @@ def test_a_thousand_guesses_at_once_share_two_questions() -> None:
 def test_nobody_is_let_in_while_the_store_is_away() -> None:
     made = new()
     store = Store(made.key)
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         assert await known.find(made.text.encode()) is made.key
@@ -115,7 +121,7 @@ def test_nobody_is_let_in_while_the_store_is_away() -> None:
 def test_a_key_is_remembered_for_an_hour_and_by_its_own_text() -> None:
     made, unknown = new(), new()
     store = Store(made.key)
-    known = KnownKeys(store.changed)
+    known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
         assert known.remembered(made.text.encode()) is None
@@ -134,3 +140,35 @@ def test_a_key_is_remembered_for_an_hour_and_by_its_own_text() -> None:
         assert known.remembered(made.text.encode()) is None
 
     run(play)
+
+
+def test_a_key_is_valid_until_it_expires() -> None:
+    made = drawn(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC) + timedelta(hours=1))
+    expired = made.key.model_copy(update={"expires_at": datetime.now(UTC) - timedelta(seconds=1)})
+    store = Store(made.key)
+    known = KnownKeys(store.changed, store.note_use)
+
+    async def play() -> None:
+        assert await known.find(made.text.encode()) is made.key
+        store.keys[made.key.id] = expired
+        known.forget()
+        assert await known.find(made.text.encode()) is None
+        assert known.remembered(made.text.encode()) is None
+        assert await known.get(made.key.id) is None
+
+    run(play)
+
+
+def test_the_use_of_a_key_is_written_down_once_a_minute() -> None:
+    made = new()
+    store = Store(made.key)
+    known = KnownKeys(store.changed, store.note_use)
+
+    async def play() -> None:
+        for _ in range(150):
+            await known.find(made.text.encode())
+            await known.find(new().text.encode())
+            await asyncio.sleep(1)
+
+    run(play)
+    assert store.noted == [made.key.id] * 3

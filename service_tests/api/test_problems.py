@@ -1,4 +1,7 @@
 import asyncio
+import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -11,6 +14,7 @@ from app.main import create_app
 from app.settings import Settings
 from app.store.keys import Role
 from service_tests.checks import NPY, assert_problem, keys_of, post, put
+from service_tests.running import Running
 
 ROWS = {"vectors": [[1, 2, 3]]}
 
@@ -41,12 +45,20 @@ def assert_damaged(http: httpx.Client, name: str, word: str) -> None:
 
 
 def test_a_flipped_bit_in_the_store_gives_a_refusal_and_no_numbers(
-    http: httpx.Client, store: redis.Redis, name: str, damaged: bytes
+    running: Running, http: httpx.Client, store: redis.Redis, name: str, damaged: bytes
 ) -> None:
     stored = bytearray(cast(bytes, store.get(damaged)))
     stored[5] ^= 4
     store.set(damaged, bytes(stored))
     assert_damaged(http, name, "digest")
+    told = float(re.findall(r"\nbochner_store_damaged_total (\S+)", http.get("/metrics").text)[0])
+    assert told >= 5
+    line = [sys.executable, "-m", "app", "check", "--redis-url", running.socket]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    whole = "frequencies of map"
+    assert f"map {name!r}: {whole} {name!r} does not have the digest" in ended.stdout
+    assert ended.stdout.endswith(": DELETE it, then PUT it anew\n")
     stored[5] ^= 4
     store.set(damaged, bytes(stored))
     assert post(http, f"{name}/transform", ROWS).status_code == 200

@@ -31,7 +31,7 @@ class Bucket:
 
 
 def key(rate: float | None, burst: int | None = None) -> Key:
-    return drawn("k", Role.read, rate, burst, None).key
+    return drawn(rate, burst, name="k", role=Role.read, quota=None).key
 
 
 def run(play: Coroutine[Any, Any, None]) -> None:

@@ -17,6 +17,10 @@ def keys(data_dir: Path, *command: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.nightly
 def test_the_first_key_is_made_before_the_first_start_and_others_while_the_service_runs(tmp_path: Path) -> None:
     data = tmp_path / "data"
+    for mistyped in (("create", "ops", "--role", "admin"), ("list",), ("revoke", "ops")):
+        assert "has no files of a store" in keys(data, *mistyped).stderr
+    assert not data.exists()
+    data.mkdir()
     first = keys(data, "create", "ops", "--role", "admin")
     assert first.returncode == 0, first.stderr
     with service(data, "--require-keys", "true") as running:
@@ -31,7 +35,12 @@ def test_the_first_key_is_made_before_the_first_start_and_others_while_the_servi
                 ("ops", "admin", None, None, None),
                 ("search", "read", 2.5, 9, 100),
             ]
-            assert keys(data, "revoke", records[1]["id"]).returncode == 0
+            assert keys(data, "create", "ops", "--role", "read", "--expires-at", "2100-01-01T00:00Z").returncode == 0
+            refused = keys(data, "revoke", "ops", "search")  # by name, where one alone has it
+            assert "ops (2 keys have this name)" in refused.stderr
+            twin = json.loads(keys(data, "list").stdout.splitlines()[-1])
+            assert twin["expires_at"] == "2100-01-01T00:00:00Z"
+            assert keys(data, "revoke", twin["id"]).returncode == 0
             until(lambda: client.get("/v1/maps").status_code == 401)
         with running.client(**bearer(first.stdout.strip())) as admin:
             assert [one["name"] for one in admin.get("/v1/keys").json()["keys"]] == ["ops"]

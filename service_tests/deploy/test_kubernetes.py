@@ -56,8 +56,8 @@ def of_kind(resources: list[Resource], *kinds: str) -> list[Resource]:
 
 def pods(resources: list[Resource]) -> dict[str, Resource]:
     """The templates of pods, by the name of what makes them."""
-    makers = of_kind(resources, "Deployment", "StatefulSet")
-    return {maker["metadata"]["name"]: maker["spec"]["template"] for maker in makers}
+    makers = of_kind(resources, "Deployment", "StatefulSet", "CronJob")
+    return {one["metadata"]["name"]: one["spec"].get("jobTemplate", one)["spec"]["template"] for one in makers}
 
 
 def chosen(selector: Resource, of: dict[str, Resource]) -> set[str]:
@@ -103,7 +103,7 @@ def test_a_cluster_takes_the_resources(overlay: str) -> None:
 def test_the_store_is_reached_by_those_who_need_it_and_nobody_else() -> None:
     (policy,) = (one for one in of_kind(EVERYTHING, "NetworkPolicy") if one["metadata"]["name"] == "to-store")
     ((rule,), (peer,)) = policy["spec"]["ingress"], policy["spec"]["ingress"][0]["from"]
-    assert chosen(peer["podSelector"], PODS) == {"api", "worker"}
+    assert chosen(peer["podSelector"], PODS) == {"api", "worker", "backup"}
     assert [port["port"] for port in rule["ports"]] == ["store"]
     # The secret that docker/secrets.sh writes names the store's service.
     assert "@store:6379" in (ROOT / "docker" / "secrets.sh").read_text()

@@ -42,6 +42,9 @@ FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 SERIES = {
     "BochnerDown": {'up{job="bochner"}': "1x20 0x40", 'bochner_store_up{job="bochner"}': "1x20 stale"},
     "BochnerStoreAway": {"bochner_store_up": "0x60"},
+    "BochnerNotReady": {'bochner_ready{reason="starting"}': "0x60"},
+    "BochnerStoreDamaged": {"bochner_store_damaged_total": "0+1x60"},
+    "BochnerBackupOld": {"bochner_last_backup_timestamp_seconds": "-200000x60"},
     "BochnerFailing": {
         'bochner_requests_total{status="503"}': "0+10x60",
         'bochner_requests_total{status="200"}': "0+90x60",

@@ -7,7 +7,7 @@ import pytest
 from app.jobs import checkpoints, scripts
 from app.jobs import job_context as attempts
 from app.jobs.checkpoints import Checkpoint
-from app.jobs.jobs import Jobs
+from app.jobs.jobs import Jobs, say_starting
 from app.jobs.record import JobHasEnded, JobState, TooManyJobs
 from app.jobs.scripts import INDEX, key
 from app.jobs.worker import Message, Queue
@@ -31,6 +31,16 @@ def test_a_waiting_job_is_cancelled_at_once_and_leaves_its_record_only(site: Sit
     assert site.jobs.events(job.id, "0")[-1].last
     with pytest.raises(JobHasEnded, match="has already been cancelled"):
         site.jobs.cancel(job.id)
+
+
+def test_a_waiting_job_says_what_it_waits_for(site: Site) -> None:
+    job = site.jobs.submit("test-walk", {})
+    assert job.waiting_for == "a worker"
+    say_starting(site.client, "features, hashes")
+    assert site.jobs.get(job.id).waiting_for == "a worker that starts, and compiles features, hashes"
+    say_starting(site.client, "")
+    assert site.jobs.page(None, None, 9).jobs[0].waiting_for == "a worker"
+    assert site.jobs.cancel(job.id).waiting_for is None
 
 
 def test_more_than_may_wait_are_refused_and_leave_nothing(site: Site) -> None:

@@ -108,6 +108,22 @@ def test_what_a_store_holds_is_put_into_another(tmp_path: Path, source: Any, tar
             assert contents(client) == before, "also after a restart"
 
 
+def test_a_backup_goes_through_pipes_and_is_noted(tmp_path: Path) -> None:
+    with external(tmp_path / "source") as source, external(tmp_path / "target") as target:
+        fill(source)
+        before = contents(source)
+        assert backup.last(source) is None
+        urls = [f"unix://{tmp_path / of / 'valkey.sock'}" for of in ("source", "target")]
+        line = [sys.executable, "-m", "app"]
+        sent = subprocess.run([*line, "backup", "-", "--redis-url", urls[0]], capture_output=True, check=True)
+        assert abs((backup.last(source) or 0) - time.time()) < 60
+        cut = subprocess.run([*line, "restore", "-", "--redis-url", urls[1]], input=sent.stdout[:-9], check=False)
+        assert cut.returncode == 1
+        assert contents(target) == {}
+        subprocess.run([*line, "restore", "-", "--redis-url", urls[1]], input=sent.stdout, check=True)
+        assert contents(target) == before
+
+
 @pytest.mark.nightly
 def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp_path: Path) -> None:
     with embedded(tmp_path / "data") as client:

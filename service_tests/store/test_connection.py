@@ -36,6 +36,7 @@ def test_durability_is_read_from_the_server(tmp_path: Path, options: tuple[str, 
         assert found.server.startswith(("valkey ", "redis "))
         assert found.maxmemory_policy == "noeviction"
         assert (found.unfit() is None) == (durability != "volatile")
+        assert any(durability in warning for warning in found.warnings) == (durability in ("rdb", "volatile"))
 
 
 def test_a_server_that_evicts_is_unfit_and_says_so(tmp_path: Path) -> None:

@@ -84,8 +84,8 @@ def written(appended: bytes) -> set[bytes]:
     return set(WROTE.findall(appended))
 
 
-def command(name: str, data: Path) -> "subprocess.CompletedProcess[str]":
-    line = [sys.executable, "-m", "app", name, "--data-dir", str(data)]
+def command(name: str, data: Path, *options: str) -> "subprocess.CompletedProcess[str]":
+    line = [sys.executable, "-m", "app", name, "--data-dir", str(data), *options]
     return subprocess.run(line, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -126,6 +126,9 @@ def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(d
     assert f"damaged at byte {first}: there are only zeros; the next whole command begins at byte {second}" in (
         looked.stdout
     )
+    tried = command("repair", data, "--dry-run")
+    assert f"It would be cut off there, and the {len(damaged) - first} bytes cut off kept beside it." in tried.stdout
+    assert path.read_bytes() == damaged
     mended = command("repair", data)
     assert mended.returncode == 0, mended.stderr
     assert f"{APPENDED.rpartition('/')[2]}.cut-at-{first}" in mended.stdout
@@ -139,6 +142,8 @@ def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
     (data / FOLDER / MANIFEST).unlink()
     with pytest.raises(StoreNotStarted, match=f"{MANIFEST}.*would start empty.*bochner repair --data-dir {data}"):
         EmbeddedStore(data, STORE_PROGRAM).start()
+    assert not (data / FOLDER / MANIFEST).exists()
+    assert "would be written anew" in command("repair", data, "--dry-run").stdout
     assert not (data / FOLDER / MANIFEST).exists()
     mended = command("repair", data)
     assert "was written anew" in mended.stdout, mended.stderr

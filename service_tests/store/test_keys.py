@@ -2,6 +2,7 @@ import asyncio
 import json
 import re
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import redis
 
 from app.services.keys import AskedKey
 from app.store.connection import connect, connect_loop
-from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in
+from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in, note_use
 from service_tests.cases import each
 from service_tests.keyed import assert_unauthorized, bearer, made
 from service_tests.running import service
@@ -19,7 +20,7 @@ NONE = Keys({}, None)
 
 
 def new(name: str = "k", role: Role = Role.read) -> NewKey:
-    return drawn(name, role, None, None, None)
+    return drawn(name=name, role=role, quota=None)
 
 
 @pytest.fixture
@@ -119,7 +120,7 @@ def test_a_store_that_was_emptied_or_restored_is_noticed(keys: KeyStore, client:
     assert set(looked(url, known).by_id) == {old.key.id}
 
 
-@pytest.mark.parametrize("change", [{"schema_version": 2}, {"role": "owner"}, {"new": 1}])
+@pytest.mark.parametrize("change", [{"schema_version": 3}, {"role": "owner"}, {"new": 1}])
 def test_a_key_that_this_version_cannot_read_lets_nobody_in(
     keys: KeyStore, client: redis.Redis, url: str, change: dict[str, object]
 ) -> None:
@@ -156,3 +157,27 @@ def test_a_key_that_was_known_sees_metrics_alone_while_the_store_is_away(tmp_pat
         assert http.get("/metrics", headers=bearer(new().text)).status_code == 503
         assert http.get("/metrics", headers=bearer(texts[0][:-1] + "B")).status_code == 503
         assert_unauthorized(http.get("/metrics"))
+
+
+def test_when_a_key_was_used_last_is_kept(keys: KeyStore, url: str) -> None:
+    async def use() -> None:
+        client = connect_loop(url, 5)
+        await note_use(client, "used")
+        await client.aclose()
+
+    asyncio.run(use())
+    used, never = keys.last_uses(["used", "never"])
+    assert used is not None
+    assert abs(used - datetime.now(UTC)) < timedelta(minutes=1)
+    assert never is None
+
+
+def test_a_key_that_never_expires_is_known_to_the_version_before(keys: KeyStore, client: redis.Redis) -> None:
+    forever, expiring = new(), drawn(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC))
+    for one in (forever, expiring):
+        keys.create(one.key)
+    stored = {key: json.loads(text) for key, text in client.hgetall(KEYS).items()}
+    assert stored[forever.key.id.encode()]["schema_version"] == 1
+    assert "expires_at" not in stored[forever.key.id.encode()]
+    assert stored[expiring.key.id.encode()]["schema_version"] == 2
+    assert {key.id: key for key in keys.all()}[expiring.key.id] == expiring.key

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from app.api import bodies
 from app.api.context import Admitted, Context, ContextOf, MapName
 from app.api.negotiation import JSON, encoded_response, posted_type, warning_headers
-from app.api.problems import Refusal
+from app.api.routes.service import check_ready
 from app.api.schemas import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
 from app.core.answers import RowBlocks, rows_of
 from app.core.arrays import Array, Rows
@@ -112,9 +112,7 @@ async def live() -> ServerLive:
 @router.get("/health/ready", operation_id="inference_ready")
 async def ready(context: ContextOf) -> ServerReady:
     """Say whether requests would be served, as /health/ready does."""
-    reason, _ = await context.admission.ask(context.status.readiness)
-    if reason is not None:
-        raise Refusal("store-unavailable", reason)
+    await check_ready(context)
     return ServerReady(ready=True)
 
 

@@ -1,5 +1,6 @@
 """The service itself: health, versions, limits, metrics, the catalogue, and the pages that problems point to."""
 
+from collections.abc import Sequence
 from functools import cache
 from html import escape
 from typing import Annotated, Any, Literal, get_args
@@ -9,7 +10,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
 from app.api import delivery, etags
-from app.api.context import ContextOf
+from app.api.context import Context, ContextOf
 from app.api.negotiation import JSON
 from app.api.problems import KINDS, Refusal
 from app.api.schemas import headers
@@ -19,6 +20,7 @@ from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Kind
 from app.core.spec import Sampler
 from app.services.status import versions
+from app.services.warm_up import cold
 from app.store.servers import StoreInfo
 
 router = APIRouter(tags=["service"])
@@ -117,10 +119,16 @@ async def ready(context: ContextOf) -> Ready:
 
     A store that is full takes no writes, and everything else is served: the answer is 200 then, with a warning.
     """
-    reason, warnings = await context.admission.ask(context.status.readiness)
-    if reason is not None:
-        raise Refusal("store-unavailable", reason)
-    return Ready(status="ready", warnings=warnings or None)
+    return Ready(status="ready", warnings=[*await check_ready(context)] or None)
+
+
+async def check_ready(context: Context) -> Sequence[str]:
+    """The warnings of a service that is ready; Refusal if it is not."""
+    found = await context.admission.ask(context.status.readiness)
+    if found.reason != "ready":
+        waiting_for = [*cold] if found.reason == "starting" else None
+        raise Refusal(found.reason, found.told, waiting_for=waiting_for)
+    return found.warnings
 
 
 @router.get("/v1/info", operation_id="info")

@@ -31,6 +31,7 @@ from app.formats.pairs import InputKind, ReadPairs, json_pairs, npz_pairs
 from app.services import vectors
 from app.services.datasets import GatedRows, at_their_datasets
 from app.services.vectors import OnZero, warnings_of
+from app.services.warm_up import cold
 
 
 def _listed(described: Mapping[Any, str]) -> str:
@@ -216,7 +217,7 @@ async def _answer_rows(
             answer = work(feature_map, given.rows["vectors"], wanted)
         return _response(feature_map, given, answer, wanted, context)
 
-    if kept is None or context.status.cold or len(body.content) > _READ_AT_ONCE:
+    if kept is None or cold or len(body.content) > _READ_AT_ONCE:
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
         return await context.admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 
@@ -43,32 +43,29 @@ class Checked(Found):
     recall_standard_error: Annotated[float, Field(description="Over the queries.")]
 
 
+@with_config(use_attribute_docstrings=True)
 class Banding(TypedDict):
     """Bands of codes."""
 
     bands: int
     rows_per_band: int
-    predicted: Annotated[
-        Found,
-        Field(description="1 - (1 - p^rows_per_band)^bands over the similarities, p being how often a hash agrees."),
-    ]
+    predicted: Found
+    """1 - (1 - p^rows_per_band)^bands over the similarities, p being how often a hash agrees."""
     checked: Checked
-    candidates: Annotated[float, Field(description="Rows that a search looks at, on average, as checked.")]
-    recall_of_search: Annotated[float, Field(description="Recall of a search, which takes the best of the candidates.")]
-    recall_of_codes: Annotated[
-        float, Field(description="Recall where the k candidates are taken whose codes agree most, as with keep=codes.")
-    ]
-    rerank: Annotated[
-        int | None,
-        Field(
-            description="How many of the candidates whose codes agree most have to be compared exactly for the recall "
-            "that is wanted; null where none of the numbers tried is enough."
-        ),
-    ]
-    microseconds: Annotated[float, Field(description="Of a search, by the times that its parts were measured to take.")]
-    serves: Annotated[
-        bool, Field(description="Whether a search surely has the recall, at no more candidates than are allowed.")
-    ]
+    candidates: float
+    """Rows that a search looks at, on average, as checked."""
+    recall_of_search: float
+    """Recall of a search, which takes the best of the candidates."""
+    recall_of_codes: float
+    """Recall where the k candidates are taken whose codes agree most, as with keep=codes."""
+    rerank: int | None
+    """How many of the candidates whose codes agree most have to be compared exactly for the recall that is wanted; null
+    where none of the numbers tried is enough.
+    """
+    microseconds: float
+    """Of a search, by the times that its parts were measured to take."""
+    serves: bool
+    """Whether a search surely has the recall, at no more candidates than are allowed."""
 
 
 class BandCurve(TypedDict):
@@ -80,20 +77,22 @@ class BandCurve(TypedDict):
     checked: Annotated[list[Found], Field(description="Likewise, by hashing.")]
 
 
+@with_config(use_attribute_docstrings=True)
 class ScannedCodes(TypedDict):
     """Codes that are all compared with the query."""
 
-    s: Annotated[int, Field(description="Hashes of a row: the first of the map's.")]
-    bits: Annotated[int, Field(description="Of each.")]
-    bytes: Annotated[int, Field(description="Of a row.")]
-    recall: Annotated[float, Field(description="Where the k rows are taken whose codes agree most.")]
-    rerank: Annotated[
-        int | None,
-        Field(
-            description="How many of the rows whose codes agree most have to be compared exactly for the recall that "
-            "is wanted; null where none of the numbers tried is enough."
-        ),
-    ]
+    s: int
+    """Hashes of a row: the first of the map's."""
+    bits: int
+    """Of each."""
+    bytes: int
+    """Of a row."""
+    recall: float
+    """Where the k rows are taken whose codes agree most."""
+    rerank: int | None
+    """How many of the rows whose codes agree most have to be compared exactly for the recall that is wanted; null where
+    none of the numbers tried is enough.
+    """
 
 
 class Scan(ScannedCodes):

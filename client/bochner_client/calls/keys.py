@@ -1,11 +1,19 @@
 """Keys: create, list, revoke. All of them want a key with role admin."""
 
+from datetime import datetime
+
 from bochner_client.records import CreatedKey, KeyRecord, Role
 from bochner_client.requests import Request, address, as_json, as_nothing, written_json
 
 
 def create_key(
-    name: str, role: Role, *, rate: float | None = None, burst: int | None = None, quota: int | None = None
+    name: str,
+    role: Role,
+    *,
+    rate: float | None = None,
+    burst: int | None = None,
+    quota: int | None = None,
+    expires_at: datetime | None = None,
 ) -> Request[CreatedKey]:
     """Create a key; `key` of the answer is the key itself, which is shown this once.
 
@@ -15,10 +23,12 @@ def create_key(
         rate: requests a second; any number without it.
         burst: requests at once after a pause; those of one second without it.
         quota: bytes that what it creates may take; any number without it.
+        expires_at: when it ends to be valid, with a time zone; never without it.
 
     Where the answer is lost it is not asked for again: there would be two keys, and nobody would know the first.
     """
     asked = {"name": name, "role": role, "rate": rate, "burst": burst, "quota": quota}
+    asked |= {"expires_at": None if expires_at is None else expires_at.isoformat()}
     return Request(
         method="POST",
         path="/v1/keys",

@@ -4,6 +4,7 @@ import httpx
 import numpy as np
 import redis
 
+from app.store.indexes import IndexStore
 from service_tests.api.routes.indexing import SIGNED, found, made, upserted
 from service_tests.cases import each
 from service_tests.checks import assert_problem, keys, put
@@ -107,6 +108,7 @@ def test_what_is_damaged_in_the_store_is_said_to_be(
     if value is not None:
         store.set(key, value)
     assert_problem(http, http.post(f"{path}/search", json={"vectors": [[1] * 5]}), 503, "store-damaged")
+    assert [told.partition(":")[0] for told in IndexStore(store).damages()] == [f"index {name!r}"]
     store.delete(key)
     http.delete(path)
 

@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -38,6 +39,8 @@ def test_a_key_that_cannot_be_is_refused(admin: httpx.Client) -> None:
         ({"rate": 0}, "/rate"),
         ({"burst": 5}, "/burst"),
         ({"key": "mine"}, "/key"),
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
+        ({"expires_at": "2100-01-01T00:00:00"}, "/expires_at"),
     ):
         answer = admin.post("/v1/keys", json={"name": "k", "role": "read", **change})
         assert_problem(admin, answer, 422, "invalid-input", pointer)
@@ -133,17 +136,21 @@ def test_a_key_asks_as_often_as_its_rate_allows(here: Keyed, admin: httpx.Client
 
 def test_a_key_is_shown_once_works_at_once_and_is_revoked_once(here: Keyed, admin: httpx.Client) -> None:
     asked = {"name": "search", "role": "read", "rate": 2.5, "burst": 40, "quota": 1000}
+    asked["expires_at"] = "2100-01-01T00:00:00Z"
     answer = admin.post("/v1/keys", json=asked)
     assert answer.status_code == 201
     assert answer.headers["cache-control"] == "no-store"
     made = answer.json()
     text = made.pop("key")
     assert asked.items() <= made.items()
-    assert set(made) - set(asked) == {"id", "created_at", "bytes"}
+    assert set(made) - set(asked) == {"id", "created_at", "last_used_at", "bytes"}
+    assert made["last_used_at"] is None
     with here.running.client(**bearer(text)) as client:
         assert client.get("/v1/maps").status_code == 200
     listed = admin.get("/v1/keys")
-    assert made in listed.json()["keys"]
+    (told,) = (one for one in listed.json()["keys"] if one["id"] == made["id"])
+    assert abs(datetime.fromisoformat(told.pop("last_used_at")) - datetime.now(UTC)) < timedelta(minutes=2)
+    assert told.items() <= made.items()
     assert secret_of(text) not in listed.text
     assert "sha256" not in listed.text
     before = listed.json()

@@ -1,0 +1,80 @@
+"""Whether a service is ready, and what its log says of that."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from app.api.problems import Refusal
+from app.api.routes.service import check_ready
+from app.services import status
+from app.services.status import Status
+from app.services.warm_up import cold
+from app.store.errors import StoreUnavailable
+from app.store.servers import StoreInfo
+
+STORE = StoreInfo(server="valkey 8", durability="always", maxmemory_policy="noeviction", warnings=[])
+
+
+class Ended(Exception):
+    """The last of the moments is over."""
+
+
+@pytest.fixture
+def _starting() -> Iterator[None]:
+    """A process in which loops are still compiled, unless a test takes them away."""
+    before = [*cold]
+    cold[:] = ["features", "hashes"]
+    yield
+    cold[:] = before
+
+
+@pytest.mark.usefixtures("_starting")
+def test_the_log_has_each_change_and_what_lasts(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    now = 0.0
+    caplog.set_level(logging.INFO)
+
+    def keeping() -> StoreInfo:
+        if 20 <= now < 150:
+            raise StoreUnavailable("the store does not answer")
+        return STORE.model_copy(update={"warnings": [f"{now} bytes are free"] if now >= 160 else []})
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+        if now >= 4:
+            cold.clear()
+        if now > 165:
+            raise Ended
+
+    monkeypatch.setattr(status, "time", SimpleNamespace(monotonic=lambda: now, sleep=sleep))
+    with pytest.raises(Ended):
+        Status(keeping, list, False).watch()
+    away = "; the store does not answer"
+    assert [record.getMessage() for record in caplog.records] == [
+        "starting for 0.0 s; loops are being loaded, or compiled: features, hashes",
+        "ready after 4.0 s of starting",
+        f"store-unavailable after 20.0 s of ready{away}",
+        f"store-unavailable for 61.0 s{away}",
+        f"store-unavailable for 122.0 s{away}",
+        "ready after 126.0 s of store-unavailable",
+        "ready for 10.0 s; 160.0 bytes are free",
+    ]
+
+
+@pytest.mark.usefixtures("_starting")
+def test_a_process_that_starts_says_what_it_waits_for() -> None:
+    async def ask(work: Any) -> Any:
+        return work()
+
+    of: Any = SimpleNamespace(admission=SimpleNamespace(ask=ask), status=Status(lambda: STORE, list, False))
+    with pytest.raises(Refusal) as refused:
+        asyncio.run(check_ready(of))
+    assert (refused.value.slug, refused.value.members) == ("starting", {"waiting_for": ["features", "hashes"]})
+    cold.clear()
+    assert asyncio.run(check_ready(of)) == []
