@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -17,7 +18,8 @@ from service_tests.servers import until
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Keyed]:
-    with service(tmp_path_factory.mktemp("keys") / "data", "--require-keys", "true", "--max-keys", "8") as running:
+    options = ("--require-keys", "true", "--max-keys", "8", "--log-probes", "false")
+    with service(tmp_path_factory.mktemp("keys") / "data", *options) as running:
         yield keyed(running)
 
 
@@ -29,6 +31,14 @@ def admin(here: Keyed) -> Iterator[httpx.Client]:
         for one in client.get("/v1/keys").json()["keys"]:
             if not one["name"].startswith("the-"):
                 assert client.delete(f"/v1/keys/{one['id']}").status_code == 204
+
+
+def test_the_log_says_when_the_service_was_ready_and_has_no_probes(here: Keyed, admin: httpx.Client) -> None:
+    assert admin.get("/health/ready").status_code == admin.get("/metrics").status_code == 200
+    assert admin.get("/v1/maps/none").status_code == 404
+    (log,) = here.running.data_dir.parent.glob("*.log")
+    until(lambda: "/v1/maps/none" in log.read_text() and "ready after" in log.read_text())
+    assert not re.search(r'"GET /(health/ready|metrics) HTTP/1.1" 200', log.read_text())
 
 
 def test_a_key_that_cannot_be_is_refused(admin: httpx.Client) -> None:
