@@ -93,7 +93,7 @@ class Status:
             # Sentences may have figures in them that change all the time.
             is_new = found.reason != before.reason or len(found.warnings) != len(before.warnings)
             if is_new or (why and now - logged > _REPEAT_SECONDS):
-                level = logging.WARNING if why else logging.INFO
+                level = logging.WARNING if found.reason == "store-unavailable" or found.warnings else logging.INFO
                 past = f"after {now - changed:.1f} s of {before.reason}"
                 lasts = f"for {now - changed:.1f} s"
                 logger.log(level, "%s %s%s", found.reason, lasts if found.reason == before.reason else past, why)
