@@ -12,7 +12,9 @@ import redis
 from numpy.typing import ArrayLike, NDArray
 
 from app.formats.arrow import Arrow
+from app.jobs.jobs import STARTING
 from app.jobs.scripts import QUEUE, TALLY
+from app.store.keys import USED
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -107,8 +109,8 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store, but for the queue of jobs, and their tally, which stay, the account, and receipts."""
-    others = (QUEUE.encode(), TALLY.encode(), b"bochner:account", b"bochner:deleted:")
+    """Every key of the store, but for the queue of jobs and what workers note, the account, receipts, uses of keys."""
+    others = *(one.encode() for one in (QUEUE, TALLY, STARTING, USED)), b"bochner:account", b"bochner:deleted:"
     return {key for key in store.scan_iter(count=1000) if not key.startswith(others)}
 
 

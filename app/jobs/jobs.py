@@ -94,7 +94,8 @@ _LOOKED_AT = 1000
 def say_starting(client: redis.Redis, parts: str) -> None:
     """Have waiting jobs say what a worker that starts compiles; nothing once it has."""
     with suppress(StoreUnavailable), store_errors():
-        client.set(inside(places_of(client).roots[0], STARTING), parts, ex=_STARTING_SECONDS)
+        at = inside(places_of(client).roots[0], STARTING)
+        client.set(at, parts, ex=_STARTING_SECONDS) if parts else client.delete(at)
 
 
 def waiting_for(client: redis.Redis) -> str:

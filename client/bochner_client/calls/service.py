@@ -15,7 +15,8 @@ def ready() -> Request[dict[str, Any]]:
     """Whether requests would be served now; with `warnings` of what an operator should look at.
 
     Raises:
-        StoreUnavailable: they would not be.
+        Starting: not yet.
+        StoreUnavailable: the store keeps them from it.
     """
     return Request(method="GET", path="/health/ready", reads=as_json(as_document), patient=False)
 
