@@ -90,7 +90,8 @@ class Deployment:
         server = self.server()
         assert server is not None
         server.kill()
-        until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+        with suppress(psutil.NoSuchProcess):  # it goes while it is looked at
+            until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
 
     def end(self, name: str) -> None:
         """SIGTERM of a process, and the wait for its end."""
