@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict
 
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
@@ -119,20 +119,23 @@ _BYTES_PER_ID = 192
 class DuplicatesAnswer(BaseModel):
     """The duplicates in an index."""
 
-    clusters: list[list[int | str]] = Field(
-        description="Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their "
-        "order; large clusters first. Two of a cluster may be less similar than that, where others stand between."
-    )
-    size: int = Field(description="How many vectors the index held.")
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    clusters: list[list[int | str]]
+    """Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their order; large
+    clusters first. Two of a cluster may be less similar than that, where others stand between.
+    """
+    size: int
+    """How many vectors the index held."""
     min_similarity: float
-    standard_error: float | None = Field(
-        description="Of estimates of that similarity: pairs that are within a few of it may be on either side. It is 0 "
-        "for a similarity of 1, which pairs some 3/s below it are taken for too, s being the number of hashes."
-    )
-    compared: int = Field(
-        description="How often two vectors were compared. Pairs that were not are certain to be less similar, by their "
-        "codes, or were of one cluster already."
-    )
+    standard_error: float | None
+    """Of estimates of that similarity: pairs that are within a few of it may be on either side. It is 0 for a
+    similarity of 1, which pairs some 3/s below it are taken for too, s being the number of hashes.
+    """
+    compared: int
+    """How often two vectors were compared. Pairs that were not are certain to be less similar, by their codes, or were
+    of one cluster already.
+    """
 
 
 class IndexDuplicates(NamedTuple):

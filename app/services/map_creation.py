@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict
 
 from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
@@ -293,25 +293,32 @@ class MapCreation(NamedTuple):
 class MapPreview(BaseModel):
     """What a spec would make, had it been put. Nothing is stored."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     name: str
-    exists: bool = Field(description="Whether a map of this name and spec is there already, or being built.")
-    spec: MapSpec | dict[str, Any] = Field(
-        description="With all defaults filled in, and numbers found in datasets where there was time to find them."
-    )
-    at_once: bool = Field(
-        description="Whether it was built in the time of this request. If not, a job would go on with it; sizes are "
-        "then the most that they can become, and building may have more to warn of, or refuse the spec."
-    )
-    n_frequencies: int = Field(description="Number of frequencies, hashes or landmarks.")
-    n_output: int = Field(description="Columns of a transformed row; codes of a row, for kernel gmm.")
-    bytes: int = Field(description="Size of the frozen arrays.")
-    building_bytes: int = Field(description="Most memory that building takes.")
-    seconds: float | None = Field(
-        description="What building took, or would take, by the steps done in the time of this request; null where "
-        "that is not known."
-    )
-    report: dict[str, float] | None = Field(description="As of the record.")
-    warnings: tuple[str, ...] = Field(description="What is doubtful about this combination, as far as it is known.")
+    exists: bool
+    """Whether a map of this name and spec is there already, or being built."""
+    spec: MapSpec | dict[str, Any]
+    """With all defaults filled in, and numbers found in datasets where there was time to find them."""
+    at_once: bool
+    """Whether it was built in the time of this request. If not, a job would go on with it; sizes are then the most that
+    they can become, and building may have more to warn of, or refuse the spec.
+    """
+    n_frequencies: int
+    """Number of frequencies, hashes or landmarks."""
+    n_output: int
+    """Columns of a transformed row; codes of a row, for kernel gmm."""
+    bytes: int
+    """Size of the frozen arrays."""
+    building_bytes: int
+    """Most memory that building takes."""
+    seconds: float | None
+    """What building took, or would take, by the steps done in the time of this request; null where that is not known.
+    """
+    report: dict[str, float] | None
+    """As of the record."""
+    warnings: tuple[str, ...]
+    """What is doubtful about this combination, as far as it is known."""
 
 
 def preview(

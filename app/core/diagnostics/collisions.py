@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
@@ -35,53 +35,66 @@ _BYTES_PER_PAIR = 300
 _ROUNDING = 1e-12
 
 
+@with_config(use_attribute_docstrings=True)
 class Exact(TypedDict):
     """The min-max kernel."""
 
-    mean: Annotated[float, Field(description="Over the pairs.")]
+    mean: float
+    """Over the pairs."""
 
 
+@with_config(use_attribute_docstrings=True)
 class Collided(TypedDict):
     """How often codes that are written in one way agree, and how good an estimate of the kernel is made of that."""
 
-    rate: Annotated[float, Field(description="Share of codes that agree, over all pairs.")]
-    mean: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
-    bias: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
-    rms_error: Annotated[float | None, Field(description="Of the estimate; null where no pair has one.")]
-    coverage: Annotated[
-        float | None,
-        Field(
-            description="Share of the pairs whose 95 % interval, that of `/similarity` for vectors, holds the kernel."
-        ),
-    ]
+    rate: float
+    """Share of codes that agree, over all pairs."""
+    mean: float | None
+    """Of the estimate; null where no pair has one."""
+    bias: float | None
+    """Of the estimate; null where no pair has one."""
+    rms_error: float | None
+    """Of the estimate; null where no pair has one."""
+    coverage: float | None
+    """Share of the pairs whose 95 % interval, that of `/similarity` for vectors, holds the kernel."""
 
 
+@with_config(use_attribute_docstrings=True)
 class RbfEstimate(TypedDict):
     """The RBF kernel, and its estimate from full samples."""
 
-    exact: Annotated[float, Field(description="Mean of the kernel itself.")]
-    mean: Annotated[float, Field(description="Of the estimate.")]
-    bias: Annotated[float, Field(description="Of the estimate.")]
-    rms_error: Annotated[float, Field(description="Of the estimate.")]
-    link_bias: Annotated[
-        float,
-        Field(description="The part of the bias that stays however many hashes there are, as the link is not exact."),
-    ]
-    coverage: Annotated[float, Field(description="Share of the pairs whose 95 % interval holds the kernel.")]
+    exact: float
+    """Mean of the kernel itself."""
+    mean: float
+    """Of the estimate."""
+    bias: float
+    """Of the estimate."""
+    rms_error: float
+    """Of the estimate."""
+    link_bias: float
+    """The part of the bias that stays however many hashes there are, as the link is not exact."""
+    coverage: float
+    """Share of the pairs whose 95 % interval holds the kernel."""
 
 
+@with_config(use_attribute_docstrings=True)
 class CollisionErrors(TypedDict):
     """Collision rates against the exact kernel.
 
     Pairs that one bit of the index says nothing of, as both rows are of one sign, are left out of the means of `b_bit`.
     """
 
-    pairs: Annotated[int, Field(description="How many were looked at.")]
+    pairs: int
+    """How many were looked at."""
     exact: Exact
-    full: Annotated[Collided, Field(description="Samples (i*, t*).")]
-    zero_bit: Annotated[Collided, Field(description="i* alone.")]
-    b_bit: Annotated[Collided, Field(description="Codes of b bits; what agrees by chance is taken out.")]
-    rbf: Annotated[RbfEstimate | None, Field(description="With gamma.")]
+    full: Collided
+    """Samples (i*, t*)."""
+    zero_bit: Collided
+    """i* alone."""
+    b_bit: Collided
+    """Codes of b bits; what agrees by chance is taken out."""
+    rbf: RbfEstimate | None
+    """With gamma."""
 
 
 class Collisions(Diagnostic):

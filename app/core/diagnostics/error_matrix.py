@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from math import prod
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
-from pydantic import Field
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
@@ -272,20 +272,22 @@ BINS = 61
 _ROWS_PER_PART = 256
 
 
+@with_config(use_attribute_docstrings=True)
 class Figures(TypedDict):
     """Sizes of E = K̂ − K, the matrix of a Gram matrix's errors; all its n² entries count."""
 
-    relative_frobenius: Annotated[
-        float,
-        Field(
-            description="‖E‖_F/‖K‖_F. The `report` of a learned map has it as `gram_error`, of some rows of its "
-            "dataset, and recommendations as `error_mean`."
-        ),
-    ]
-    relative_spectral: Annotated[float, Field(description="‖E‖₂/‖K‖₂.")]
-    max_abs: Annotated[float, Field(description="max |E_ij|.")]
-    mean_square: Annotated[float, Field(description="The mean of |E_ij|².")]
-    bias: Annotated[float, Field(description="The mean of E_ij, which is real, as E is Hermitian.")]
+    relative_frobenius: float
+    """‖E‖_F/‖K‖_F. The `report` of a learned map has it as `gram_error`, of some rows of its dataset, and
+    recommendations as `error_mean`.
+    """
+    relative_spectral: float
+    """‖E‖₂/‖K‖₂."""
+    max_abs: float
+    """max |E_ij|."""
+    mean_square: float
+    """The mean of |E_ij|²."""
+    bias: float
+    """The mean of E_ij, which is real, as E is Hermitian."""
 
 
 class Tile(NamedTuple):
