@@ -19,6 +19,8 @@ class InWork:
     """Empty for a request."""
     rows: int = 0
     """Rows that have passed a gate for it."""
+    owner: str = ""
+    """Whose it is: the id of its key; empty without one."""
 
     @property
     def ids(self) -> dict[str, str]:
@@ -33,6 +35,12 @@ class InWork:
 
 
 IN_WORK: ContextVar[InWork | None] = ContextVar("in_work", default=None)
+
+
+def owner_in_work() -> str:
+    """Whose request is in work; empty for nobody's."""
+    request = IN_WORK.get()
+    return "" if request is None else request.owner
 
 
 def note_rows(rows: int) -> None:

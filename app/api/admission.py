@@ -5,9 +5,9 @@ import logging
 import math
 import time
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from itertools import accumulate
 from math import inf
@@ -21,6 +21,7 @@ from starlette.types import Message
 from app.api.problems import Refusal, limit
 from app.core.arrays import Array, Floats
 from app.core.maps import FeatureMap
+from app.in_work import owner_in_work
 from app.settings import Settings
 
 State = MutableMapping[str, Any]
@@ -212,6 +213,8 @@ _STORE_THREADS = 32
 class Places:
     """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing.
 
+    No key takes more of them than it leaves to others.
+
     Args:
         setting: the one that says how many there are.
         most: its value.
@@ -230,27 +233,62 @@ class Places:
         return self.most - self._free
 
     def __enter__(self) -> None:
+        owner, (detail, members) = owner_in_work(), self._refusal
+        if owner and 0 < self._free <= self._of[owner]:
+            detail = f"{self._of[owner]} places are this key's; the {self._free} that are left are for others"
+            raise Refusal("overloaded", detail, **members)
         if self._free <= 0 and not self._make_room():
-            detail, members = self._refusal
             raise Refusal("overloaded", detail, **members)
         self._free -= 1
+        self._of[owner] += 1
 
     def __exit__(self, *_: object) -> None:
         self._free += 1
+        owner = owner_in_work()
+        self._of[owner] -= 1
+        if not self._of[owner]:
+            del self._of[owner]
 
-    @contextmanager
-    def of(self, owner: str) -> Iterator[None]:
-        """A place for an owner, who has no more of them than it leaves to others; "" is nobody, who may have all."""
-        if owner and 0 < self._free <= self._of[owner]:
-            detail = f"{self._of[owner]} places are this key's; the {self._free} that are left are for others"
-            raise Refusal("overloaded", detail, **self._refusal[1])
-        with self:
-            self._of[owner] += 1
-            try:
-                yield
-            finally:
-                self._of[owner] -= 1
-                self._of += Counter()  # without those that have none
+
+class Turns:
+    """Threads for work of one kind. Where work waits for one, each key has its turn, whatever others have asked for."""
+
+    def __init__(self, most: int) -> None:
+        self._free = most
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many wait."""
+        return sum(not turn.done() for turns in self._waiting.values() for turn in turns)
+
+    async def __aenter__(self) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(owner_in_work(), deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # its turn had just come
+                self._pass_on()
+            raise
+
+    async def __aexit__(self, *_: object) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            owner = next(iter(self._waiting))
+            turns = self._waiting.pop(owner)
+            turn = turns.popleft()
+            if turns:
+                self._waiting[owner] = turns  # behind the others
+            if not turn.done():  # its client is there
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 class Admission:
@@ -287,9 +325,9 @@ class Admission:
         self._files = Places("max_requests", quarter, "files are being read or wait to be, a quarter of max_requests")
         # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
         # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
-        self._limiters = {waits_for: anyio.CapacityLimiter(threads) for waits_for in ("compute", "brief", "submit")}
-        self._limiters |= {"store": anyio.CapacityLimiter(_STORE_THREADS), "file": anyio.CapacityLimiter(1)}
-        self._long_work = anyio.CapacityLimiter(math.inf)
+        self._turns = {waits_for: Turns(threads) for waits_for in ("compute", "brief", "submit")}
+        self._turns |= {"store": Turns(_STORE_THREADS), "file": Turns(1)}
+        self._threads = anyio.CapacityLimiter(math.inf)
         self.building = asyncio.Semaphore(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
         self.measurements = asyncio.Semaphore(threads)
@@ -300,7 +338,7 @@ class Admission:
     @property
     def waiting(self) -> dict[str, int]:
         """How many requests wait for a thread, by what the thread is for."""
-        return {waits_for: limiter.statistics().tasks_waiting for waits_for, limiter in self._limiters.items()}
+        return {waits_for: turns.waiting for waits_for, turns in self._turns.items()}
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
         """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
@@ -327,7 +365,7 @@ class Admission:
         except TimeoutError:
             return None
         try:
-            return await anyio.to_thread.run_sync(partial(self.at_once, work), limiter=self._long_work)
+            return await anyio.to_thread.run_sync(partial(self.at_once, work), limiter=self._threads)
         finally:
             places.release()
 
@@ -346,7 +384,8 @@ class Admission:
             self._waited(waits_for, time.perf_counter() - asked)
             return work()
 
-        return await anyio.to_thread.run_sync(begun, limiter=self._limiters[waits_for])
+        async with self._turns[waits_for]:
+            return await anyio.to_thread.run_sync(begun, limiter=self._threads)
 
 
 Answer = TypeVar("Answer")

@@ -10,7 +10,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from app.api.access import Access, owner_of
+from app.api.access import Access
 from app.api.admission import Admission, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
@@ -45,8 +45,8 @@ async def _inside(context: ContextOf) -> AsyncIterator[Context]:
         yield context
 
 
-async def _listening(context: ContextOf, request: Request) -> AsyncIterator[Context]:
-    with context.admission.listening.of(owner_of(request)):
+async def _listening(context: ContextOf) -> AsyncIterator[Context]:
+    with context.admission.listening:
         yield context
 
 

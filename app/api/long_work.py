@@ -157,7 +157,7 @@ async def followed(context: Context, clock: Clock, job_id: str, client: Request)
     """
     job = None
     began = look_at = time.monotonic()
-    with suppress(Refusal, JobNotFound), context.admission.listening.of(owner_of(client)):
+    with suppress(Refusal, JobNotFound), context.admission.listening:
         while clock.preferences.wait is not None and not clock.is_over():
             if await client.is_disconnected():
                 raise ClientDisconnect

@@ -6,6 +6,7 @@ else than they wrote, and never know.
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from itertools import pairwise
@@ -240,9 +241,8 @@ def _check_read(text: bytes) -> None:
     """The same for a short text, as names that are escaped have to be read."""
 
     def check(pairs: list[tuple[str, Any]]) -> None:
-        names = [name for name, _ in pairs]
-        for name in names:
-            if names.count(name) > 1:
+        for name, n in Counter(name for name, _ in pairs).items():
+            if n > 1:
                 _refuse(name, False)
 
     with suppress(ValueError, RecursionError):  # it is left to a parser

@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing.context import ForkProcess
 from threading import Event, Thread
 from types import FrameType
@@ -54,6 +55,8 @@ class Message(NamedTuple):
     id: str
     job_id: str
     """Empty in a message that no service has written."""
+    owner: str = ""
+    """Whose the job is."""
 
 
 class Queue:
@@ -125,6 +128,17 @@ class Queue:
             if self.take_back(message, deaths=1):
                 logger.warning("job %s: its worker has died", message.job_id)
 
+    def others_wait(self, owner: str) -> bool:
+        """Whether jobs of others than this owner wait."""
+        for queue in self._queues:
+            with store_errors():
+                read: Any = self._client.xpending_range(queue, GROUP, "-", "+", 1000)
+                every: Any = self._client.xrange(queue)
+            taken = {one["message_id"] for one in read}
+            if any(_message(*one).owner != owner for one in every if one[0] not in taken):
+                return True
+        return False
+
     def take_back(self, message: Message, deaths: int) -> bool:
         """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
 
@@ -140,7 +154,7 @@ class Queue:
 
 
 def _message(message_id: bytes, fields: dict[bytes, bytes]) -> Message:
-    return Message(message_id.decode(), fields.get(b"job", b"").decode(errors="replace"))
+    return Message(message_id.decode(), *(fields.get(of, b"").decode(errors="replace") for of in (b"job", b"owner")))
 
 
 # Exit codes: how the job ended is written down; what is stored of it cannot be read; it did not end, for no fault of
@@ -262,6 +276,8 @@ def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
 _READ_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 _RENEW_SECONDS = 0.5
+# So long a job of one owner keeps those of others waiting, at least.
+_TURN_SECONDS = 30.0
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 2.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
@@ -319,6 +335,8 @@ class Worker:
         self._ttl = round(ttl)
         self._quota = quota
         self._stopping = False
+        self._served = ""
+        """The owner of the job that was done last."""
 
     def run(self) -> None:
         """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away.
@@ -346,7 +364,10 @@ class Worker:
         self._stopping = True
 
     def _answer(self, message: Message) -> None:
-        """Do the job that a message tells of, if it still waits."""
+        """Do the job that a message tells of, if it still waits. No owner has two in turn while others wait."""
+        if message.owner and message.owner == self._served and self._queue.others_wait(message.owner):
+            self._queue.take_back(message, deaths=0)
+            return
         claimed = scripts.run(self._client, "claim", message.job_id, message.id).decode()
         if not claimed:
             logger.warning("message %s tells of no job that waits; it is dropped", message.id)
@@ -365,7 +386,7 @@ class Worker:
 
     def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
         """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
-        began = time.monotonic()
+        began, self._served = time.monotonic(), message.owner
         kind = fields.get("kind", "")
         job = InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
         try:
@@ -391,7 +412,7 @@ class Worker:
         process = _FORK.Process(target=do_job, args=args, daemon=True)
         process.start()
         try:
-            stopped = self._watch(process, message, ran)
+            stopped = self._watch(process, message, ran, fields.get("checkpoint", ""))
         finally:
             process.kill()
             process.join()
@@ -411,8 +432,10 @@ class Worker:
         args = [message.id, "failed", self._ttl, error.model_dump_json(), ""]
         self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
 
-    def _watch(self, process: ForkProcess, message: Message, ran: float) -> JobError | bool:
+    def _watch(self, process: ForkProcess, message: Message, ran: float, kept: str) -> JobError | bool:
         """Wait until a job's process has ended, or has to be; `ran` are the seconds of earlier attempts.
+
+        `kept` is the checkpoint that they have left.
 
         Returns:
             The limit that it passes; True if it must not go on for another reason; False if it has ended.
@@ -426,7 +449,7 @@ class Worker:
                 return error or True
             if time.monotonic() - renewed >= _RENEW_SECONDS:
                 renewed = time.monotonic()
-                if not self._renewed(message, taken):
+                if not self._renewed(message, taken) or self._had_its_turn(message, began, kept):
                     return True
         return False
 
@@ -439,6 +462,14 @@ class Worker:
             logger.warning("job %s goes on while the store is away: %s", message.job_id, in_full(error))
             return True
         return bool(answer == b"ok")
+
+    def _had_its_turn(self, message: Message, began: float, kept: str) -> bool:
+        """Whether a job is to wait again: it has run for a while, has a new checkpoint, and jobs of others wait."""
+        with suppress(StoreUnavailable, JobNotFound):
+            is_long = time.monotonic() > began + _TURN_SECONDS
+            is_kept = is_long and self._jobs.fields(message.job_id).get("checkpoint", "") != kept
+            return is_kept and self._queue.others_wait(message.owner)
+        return False
 
     def _persist(self, write: Callable[[], object]) -> None:
         """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""

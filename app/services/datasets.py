@@ -24,6 +24,9 @@ from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named import Arrays
 
+# Columns whose ranges are told: a record is made in milliseconds, however wide the rows are.
+_MOST_TOLD = 4096
+
 
 class DatasetEntry(BaseModel):
     """A dataset, as it is listed."""
@@ -47,7 +50,7 @@ class DatasetRecord(DatasetEntry):
     """A dataset."""
 
     column_ranges: list[tuple[float, float]] | None = Field(
-        description=f"Least and largest entry of each column; null for more than {MOST_RANGES} columns."
+        description=f"Least and largest entry of each column; null for more than {_MOST_TOLD} columns."
     )
 
 
@@ -60,7 +63,7 @@ class DatasetPage(BaseModel):
 
 def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
     """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
-    pairs = None if ranges is None else [(least, largest) for least, largest in ranges.T.tolist()]
+    pairs = None if ranges is None or ranges.shape[1] > _MOST_TOLD else [*map(tuple, ranges.T.tolist())]
     return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
 
 

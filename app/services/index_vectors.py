@@ -139,6 +139,8 @@ Result = dict[str, Any]
 _PER_BYTE, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 40, 200_000, 4_000_000
 # Of a query, and of a vector that is found for it, as Python holds them, with an id and three numbers.
 _BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
+# Of a character of an id in JSON, at most.
+_CHARACTER_BYTES = 6
 
 
 class Search:
@@ -188,7 +190,7 @@ class Search:
         return self._written([ids[i] for i in order], numbers, hits)
 
     def _written(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
-        self._take(sum(map(len, ids)))  # some are longer than all else that is told of a vector
+        self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some are longer than all else that is told of a vector
         told: Result = {"ids": [labels.read(one) for one in ids]}
         return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
 

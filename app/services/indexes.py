@@ -49,27 +49,30 @@ Warnings = Annotated[
 class Target(Frozen):
     """What searches of an index are to find, for bands to be chosen by."""
 
-    recall: float = Field(
-        gt=0, lt=1, description="Share of the k most similar vectors that a search is to find, on average."
-    )
-    k: int = Field(ge=1, le=100, description="How many vectors a search is to find.")
-    dataset: str = Field(
-        pattern=NAME_PATTERN, description="Rows like those that the index will hold, best all of them."
-    )
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    recall: float = Field(gt=0, lt=1)
+    """Share of the k most similar vectors that a search is to find, on average."""
+    k: int = Field(ge=1, le=100)
+    """How many vectors a search is to find."""
+    dataset: str = Field(pattern=NAME_PATTERN)
+    """Rows like those that the index will hold, best all of them."""
 
 
 class AskedIndex(Frozen):
     """An index to be made: over which map, how it is searched, what it keeps."""
 
-    map: str = Field(pattern=NAME_PATTERN, description="Name of the map whose codes it keeps.")
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    map: str = Field(pattern=NAME_PATTERN)
+    """Name of the map whose codes it keeps."""
     bands: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_BANDS)] | None = None
     rows_per_band: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_ROWS_PER_BAND)] | None = None
     target: Annotated[Target, Field(description=_TARGET)] | None = None
-    keep: Literal["codes", "vectors"] = Field(
-        "codes",
-        description="`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates of a "
-        "search are compared exactly.",
-    )
+    keep: Literal["codes", "vectors"] = "codes"
+    """`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates of a search are
+    compared exactly.
+    """
 
     @model_validator(mode="after")
     def _both_or_none(self) -> Self:

@@ -230,6 +230,9 @@ local function passed(owner, bytes, names, most_bytes, most_names)
   if owner ~= '' then
     for what, wanted in pairs({{bytes = bytes, names = names}}) do
       local most = redis.call('HGET', SUMS, 'max_' .. what .. ' ' .. owner)
+      if what == 'names' and most_names ~= '' then  -- no more than it leaves to others
+        most = math.min(tonumber(most) or math.huge, most_names - (redis.call('HGET', SUMS, 'names') or 0))
+      end
       table.insert(limits, {{'key_' .. what, what .. ' ' .. owner, wanted, most or ''}})
     end
   end

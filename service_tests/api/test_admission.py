@@ -1,14 +1,17 @@
+import asyncio
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from app.api.admission import Places
+from app.api.admission import Places, Turns
 from app.api.problems import Refusal
+from app.in_work import IN_WORK, InWork
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.running import Running, service
 
@@ -43,15 +46,45 @@ def status(line: socket.socket) -> bytes:
 
 def test_no_key_has_more_places_than_it_leaves_to_others() -> None:
     places = Places("max_listeners", 8, "listen")
-    with ExitStack() as stack:
-        for owner, n in (("a", 4), ("b", 2), ("c", 1), ("", 1)):
-            for _ in range(n):
-                stack.enter_context(places.of(owner))
+    contexts = {owner: of(owner) for owner in ("a", "b", "c", "")}
+    taken = [owner for owner, n in (("a", 4), ("b", 2), ("c", 1), ("", 1)) for _ in range(n)]
+    for i, owner in enumerate(taken):
+        contexts[owner].run(places.__enter__)
+        if owner not in taken[i + 1 :]:
             with pytest.raises(Refusal, match="for others" if places.taken < 8 else "^8 listen$"):
-                stack.enter_context(places.of(owner or "a"))
-    with places.of("a"):
-        assert places.taken == 1
+                contexts[owner or "a"].run(places.__enter__)
+    for owner in taken:
+        contexts[owner].run(places.__exit__)
     assert places.taken == 0
+
+
+def of(owner: str) -> Context:
+    """A context in which a request of this key is in work."""
+    context = copy_context()
+    context.run(IN_WORK.set, InWork("", owner=owner))
+    return context
+
+
+def test_each_key_has_its_turn_and_who_leaves_has_none() -> None:
+    async def play() -> None:
+        turns, done = Turns(1), list[str]()
+
+        async def work(name: str) -> None:
+            async with turns:
+                done.append(name)
+                await asyncio.sleep(0)
+
+        tasks = {
+            name: asyncio.create_task(work(name), context=of(name[0])) for name in ("a1", "a2", "a3", "a4", "b1", "c1")
+        }
+        await asyncio.sleep(0)
+        assert (done, turns.waiting) == (["a1"], 5)
+        tasks["a3"].cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        assert (done, turns.waiting) == (["a1", "a2", "b1", "c1", "a4"], 0)
+        await work("last")
+
+    asyncio.run(play())
 
 
 def test_more_requests_than_allowed_are_turned_away_and_the_others_served(

@@ -28,6 +28,7 @@ from app.settings import Settings
 from app.store.errors import NewerVersion
 from service_tests.jobs.site import PROGRAM
 
+worker._TURN_SECONDS = 0.5
 _service_kinds = handlers.job_handlers
 STEP_SECONDS = 0.02
 # So many frequencies of the slow Monte Carlo are drawn by a call that cannot be interrupted.

@@ -32,6 +32,14 @@ def test_messages_are_read_in_the_order_they_came_and_once(site: Site, queue: Qu
     assert site.counts() == (0, 5), "none is taken from a worker that lives"
 
 
+def test_others_wait_where_a_job_of_theirs_was_not_taken(site: Site, queue: Queue) -> None:
+    for owner, waits in (("a", False), ("b", True)):
+        site.jobs.submit("test-walk", {}, owner=owner)
+        assert queue.others_wait("a") is waits
+    assert [read(site.client).owner for _ in range(2)] == ["a", "b"]
+    assert not queue.others_wait("a")
+
+
 def test_a_job_is_only_its_holders(site: Site, queue: Queue) -> None:
     job = site.jobs.submit("test-walk", {})
     first = site.attempt(job.id)

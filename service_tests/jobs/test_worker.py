@@ -75,6 +75,19 @@ def test_a_job_that_fails_says_why_and_no_more(two: Site, how: str, reason: str,
         two.jobs.result(job.id)
 
 
+def test_jobs_of_one_owner_keep_those_of_others_waiting_for_a_moment_only(two: Site) -> None:
+    walk = {"steps": 5000, "seed": 3}
+    many = [two.jobs.submit("test-walk", walk, owner="a").id for _ in range(4)]
+    two.running(many[1])
+    other = two.jobs.submit("test-walk", {**walk, "steps": 3}, owner="b").id
+    assert two.ended(other).state is JobState.succeeded
+    assert not any(two.jobs.get(one).state.ended for one in many)
+    assert sum(two.jobs.get(one).step or 0 for one in many) > 10, "what was done is kept"
+    for one in many:
+        two.jobs.cancel(one)
+        assert two.ended(one).state is JobState.cancelled
+
+
 @pytest.mark.gate
 def test_a_job_that_takes_too_much_memory_is_ended(two: Site) -> None:
     job = two.ended(two.jobs.submit("test-fail", {"how": "memory", "count": 80}).id)

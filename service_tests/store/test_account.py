@@ -97,6 +97,14 @@ def test_an_owner_has_limits_of_its_own(client: redis.Redis) -> None:
     assert_true(client)
 
 
+def test_no_owner_has_more_names_than_it_leaves_to_others(client: redis.Redis) -> None:
+    for owner, n in (("a", 5), ("b", 2), ("c", 1)):
+        for i in range(n):
+            put_dataset(client, f"{owner}{i}", owner=owner, quota=Quota(None, 9))
+        with pytest.raises(QuotaExceeded, match="key_names is"):
+            put_dataset(client, "more", owner=owner, quota=Quota(None, 9))
+
+
 @pytest.mark.parametrize("how", ["cancelled", "failed", "deleted"])
 def test_what_was_promised_is_given_back(client: redis.Redis, how: str) -> None:
     job = building(client, "m", promised=1 << 20)

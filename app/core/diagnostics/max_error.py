@@ -6,7 +6,7 @@ from math import e
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
@@ -72,27 +72,31 @@ class ErrorsAround(NamedTuple):
 _PHASES_PER_BLOCK = 1 << 20
 
 
+@with_config(use_attribute_docstrings=True)
 class DiameterError(TypedDict):
     """Sizes of the error over the δ drawn from one ball |δ| ≤ M."""
 
-    diameter: Annotated[float, Field(description="M.")]
-    max: Annotated[float, Field(description="The greatest.")]
-    rms: Annotated[float, Field(description="The root of the mean square.")]
-    bound: Annotated[float | None, Field(description="Of the greatest over the whole ball; null where none is proved.")]
+    diameter: float
+    """M."""
+    max: float
+    """The greatest."""
+    rms: float
+    """The root of the mean square."""
+    bound: float | None
+    """Of the greatest over the whole ball; null where none is proved."""
 
 
+@with_config(use_attribute_docstrings=True)
 class MaxErrors(TypedDict):
     """Greatest errors of the kernel over balls of differences."""
 
-    form: Annotated[
-        str | None,
-        Field(
-            description="`complex` where the imaginary part was measured too, else `cos_sin`; null where errors are "
-            "those around rows."
-        ),
-    ]
-    samples: Annotated[int, Field(description="How many δ.")]
-    diameters: Annotated[list[DiameterError], Field(description="In the order of the request.")]
+    form: str | None
+    """`complex` where the imaginary part was measured too, else `cos_sin`; null where errors are those around rows.
+    """
+    samples: int
+    """How many δ."""
+    diameters: list[DiameterError]
+    """In the order of the request."""
 
 
 class MaxError(Diagnostic):

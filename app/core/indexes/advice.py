@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.datasets import held_out, sampled
@@ -284,6 +284,8 @@ _BYTES_PER_PLACE = 64
 class AdviceOptions(Frozen):
     """What an index is wanted for."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     map: Annotated[str, Field(pattern=NAME_PATTERN, description="The map whose codes the index would keep.")]
     dataset: Annotated[
         str, Field(pattern=NAME_PATTERN, description="Rows like those that the index would hold, best all of them.")
@@ -292,13 +294,10 @@ class AdviceOptions(Frozen):
     recall: Annotated[
         float, Field(gt=0, lt=1, description="Share of the k most similar rows that a search is to find, on average.")
     ] = 0.95
-    keep: Annotated[
-        Literal["codes", "vectors"],
-        Field(
-            description="What the index would keep. With `vectors` the best candidates are compared exactly, five for "
-            "each that is wanted and at least fifty."
-        ),
-    ] = "vectors"
+    keep: Literal["codes", "vectors"] = "vectors"
+    """What the index would keep. With `vectors` the best candidates are compared exactly, five for each that is wanted
+    and at least fifty.
+    """
     candidates: (
         Annotated[
             int,

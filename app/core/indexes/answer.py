@@ -77,22 +77,20 @@ class BandCurve(TypedDict):
     checked: Annotated[list[Found], Field(description="Likewise, by hashing.")]
 
 
-@with_config(use_attribute_docstrings=True)
 class ScannedCodes(TypedDict):
     """Codes that are all compared with the query."""
 
-    s: int
-    """Hashes of a row: the first of the map's."""
-    bits: int
-    """Of each."""
-    bytes: int
-    """Of a row."""
-    recall: float
-    """Where the k rows are taken whose codes agree most."""
-    rerank: int | None
-    """How many of the rows whose codes agree most have to be compared exactly for the recall that is wanted; null where
-    none of the numbers tried is enough.
-    """
+    s: Annotated[int, Field(description="Hashes of a row: the first of the map's.")]
+    bits: Annotated[int, Field(description="Of each.")]
+    bytes: Annotated[int, Field(description="Of a row.")]
+    recall: Annotated[float, Field(description="Where the k rows are taken whose codes agree most.")]
+    rerank: Annotated[
+        int | None,
+        Field(
+            description="How many of the rows whose codes agree most have to be compared exactly for the recall that "
+            "is wanted; null where none of the numbers tried is enough."
+        ),
+    ]
 
 
 class Scan(ScannedCodes):
