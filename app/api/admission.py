@@ -5,7 +5,7 @@ import logging
 import math
 import time
 from bisect import bisect_right
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -244,25 +244,34 @@ class Places:
 
     def __exit__(self, *_: object) -> None:
         self._free += 1
-        owner = owner_in_work()
-        self._of[owner] -= 1
-        if not self._of[owner]:
-            del self._of[owner]
+        self._of[owner_in_work()] -= 1
 
 
 class Turns:
-    """Threads for work of one kind. Where work waits for one, each key has its turn, whatever others have asked for."""
+    """Threads for work of one kind. Where work waits for one, it is given to the key that has had least of them."""
 
     def __init__(self, most: int) -> None:
         self._free = most
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        # Seconds of each key, since work began to wait.
+        self._used = defaultdict[str, float](float)
 
     @property
     def waiting(self) -> int:
         """How many wait."""
         return sum(not turn.done() for turns in self._waiting.values() for turn in turns)
 
-    async def __aenter__(self) -> None:
+    async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
+        """Run work as soon as its turn has come."""
+        await self._wait()
+        began = time.monotonic()
+        try:
+            return await work()
+        finally:
+            self._used[owner_in_work()] += time.monotonic() - began
+            self._pass_on()
+
+    async def _wait(self) -> None:
         if self._free:
             self._free -= 1
             return
@@ -275,19 +284,16 @@ class Turns:
                 self._pass_on()
             raise
 
-    async def __aexit__(self, *_: object) -> None:
-        self._pass_on()
-
     def _pass_on(self) -> None:
         while self._waiting:
-            owner = next(iter(self._waiting))
-            turns = self._waiting.pop(owner)
-            turn = turns.popleft()
-            if turns:
-                self._waiting[owner] = turns  # behind the others
+            owner = min(self._waiting, key=lambda one: self._used[one])
+            turn = self._waiting[owner].popleft()
+            if not self._waiting[owner]:
+                del self._waiting[owner]
             if not turn.done():  # its client is there
                 turn.set_result(None)
                 return
+        self._used.clear()
         self._free += 1
 
 
@@ -384,8 +390,7 @@ class Admission:
             self._waited(waits_for, time.perf_counter() - asked)
             return work()
 
-        async with self._turns[waits_for]:
-            return await anyio.to_thread.run_sync(begun, limiter=self._threads)
+        return await self._turns[waits_for].run(partial(anyio.to_thread.run_sync, begun, limiter=self._threads))
 
 
 Answer = TypeVar("Answer")

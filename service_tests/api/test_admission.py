@@ -65,14 +65,16 @@ def of(owner: str) -> Context:
     return context
 
 
-def test_each_key_has_its_turn_and_who_leaves_has_none() -> None:
+def test_the_key_that_has_had_least_has_its_turn_and_who_leaves_has_none() -> None:
     async def play() -> None:
         turns, done = Turns(1), list[str]()
 
         async def work(name: str) -> None:
-            async with turns:
+            async def do() -> None:
                 done.append(name)
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)
+
+            await turns.run(do)
 
         tasks = {
             name: asyncio.create_task(work(name), context=of(name[0])) for name in ("a1", "a2", "a3", "a4", "b1", "c1")
@@ -81,7 +83,7 @@ def test_each_key_has_its_turn_and_who_leaves_has_none() -> None:
         assert (done, turns.waiting) == (["a1"], 5)
         tasks["a3"].cancel()
         await asyncio.gather(*tasks.values(), return_exceptions=True)
-        assert (done, turns.waiting) == (["a1", "a2", "b1", "c1", "a4"], 0)
+        assert (done, turns.waiting) == (["a1", "b1", "c1", "a2", "a4"], 0)
         await work("last")
 
     asyncio.run(play())
