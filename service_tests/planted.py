@@ -1,6 +1,6 @@
 """Faults that are planted one at a time, and which tests find them: `python -m service_tests.planted [NAME ...]`.
 
-Each fault changes a line of a copy of the project. The quick tests beside what it changes run first, for a minute; only
+They are in `planted.toml`. Each changes a line of a copy of the project. The quick tests beside what it changes run first, for a minute; only
 where they find nothing, the gate tests run too. Whoever takes tests away runs this before and after: what was found
 must still be found.
 """
@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,130 +38,8 @@ class Fault(NamedTuple):
         return before
 
 
-CORE, API, STORE, JOBS = "service_tests/core", "service_tests/api", "service_tests/store", "service_tests/jobs"
 FAULTS = {
-    "wrong sign in a kernel": Fault(
-        "app/core/kernels/gaussian.py", "np.exp(-(lags**2) / 2)", "np.exp(-(lags**2))", f"{CORE}/kernels"
-    ),
-    "wrong law of frequencies": Fault(
-        "app/core/kernels/gaussian.py",
-        "gammaincinv(dim / 2, uniforms)",
-        "gammaincinv(dim, uniforms)",
-        f"{CORE}/kernels",
-    ),
-    "lengths along the wrong axis": Fault(
-        "app/core/samplers/orthogonal.py",
-        "np.sqrt(rng.chisquare(input_dim, s))[:, None]",
-        "np.sqrt(rng.chisquare(input_dim, input_dim))",
-        f"{CORE}/samplers",
-    ),
-    "no mirror images": Fault(
-        "app/core/samplers/antithetic.py",
-        "np.concatenate([half, -half])",
-        "np.concatenate([half, half])",
-        f"{CORE}/samplers",
-    ),
-    "origin of a sequence": Fault(
-        "app/core/samplers/halton.py", 'self.skip + (self.scramble != "random")', "self.skip", f"{CORE}/samplers"
-    ),
-    "digits in the wrong place": Fault(
-        "app/core/samplers/halton.py", "base**n_digits <= last", "base**n_digits < last", f"{CORE}/samplers"
-    ),
-    "moments with another divisor": Fault(
-        "app/core/samplers/moment_matching.py",
-        "row_products(rows.T, rows.T) / len(rows)",
-        "row_products(rows.T, rows.T) / (len(rows) - 1)",
-        f"{CORE}/samplers",
-    ),
-    "mean counted once": Fault(
-        "app/core/discrepancy/box_discrepancy.py",
-        "pulls -= 2 * self.means(",
-        "pulls -= self.means(",
-        f"{CORE}/discrepancy",
-    ),
-    "expected discrepancy": Fault(
-        "app/core/discrepancy/box_discrepancy.py",
-        "(0.0 - math.expm1(min(0.0, self.log_energy))) / s",
-        "(0.0 - math.expm1(min(0.0, self.log_energy))) / (s - 1)",
-        f"{CORE}/discrepancy {CORE}/diagnostics",
-    ),
-    "lost half of a narrow product": Fault(
-        "app/core/panels.py", "k, out, adds or first > 0)", "k, out, adds)", f"{CORE}/test_panels.py"
-    ),
-    "wrong sign in a rotation": Fault(
-        "app/core/hadamard.py",
-        "c[i], d[i] = sum_1 - sum_2, difference_1 - difference_2\n        part",
-        "c[i], d[i] = sum_2 - sum_1, difference_1 - difference_2\n        part",
-        f"{CORE}/test_hadamard.py {CORE}/maps",
-    ),
-    "samples rounded the wrong way": Fault(
-        "app/core/hashing/sampling.py",
-        "a = kappa[h] - r[h] * np.floor(",
-        "a = kappa[h] - r[h] * np.ceil(",
-        f"{CORE}/hashing",
-    ),
-    "bits that leave a pattern": Fault(
-        "app/core/hashing/encodings.py",
-        "words ^= words >> np.uint64(27)",
-        "words ^= words >> np.uint64(26)",
-        f"{CORE}/hashing",
-    ),
-    "rows shifted the wrong way": Fault(
-        "app/core/input.py", "changed -= self._shifts", "changed += self._shifts", f"{CORE}/test_input.py"
-    ),
-    "correction of a sum": Fault(
-        "app/core/hashing/signed_codes.py", "terms[:, -2]) / 24", "terms[:, -2]) / 12", f"{CORE}/hashing"
-    ),
-    "stale cache": Fault(
-        "app/services/cache.py",
-        '{manifest.kind} {manifest.digest}"',
-        '{manifest.kind} {manifest.name}"',
-        "service_tests/services",
-    ),
-    "no sync of a name": Fault("app/store/data_files.py", "    os.fsync(descriptor)", "    pass", STORE),
-    "no sync of a write": Fault(
-        "app/store/server.py", '("--appendfsync", "always")', '("--appendfsync", "everysec")', STORE
-    ),
-    "an entry that stays booked": Fault(
-        "app/store/account.py", "  add_to(owner, -bytes, -names)\n", "", f"{STORE} service_tests/services"
-    ),
-    "an owner's limit is not looked at": Fault(
-        "app/store/account.py",
-        "  if owner ~= '' then\n    for what",
-        "  if owner == '-' then\n    for what",
-        STORE,
-    ),
-    "a bucket never empties": Fault("app/store/keys.py", "left = left - taken\n", "", f"{STORE}/test_rates.py {API}"),
-    "off by one in a page": Fault(
-        "app/store/named.py", "start=0, num=limit + 1)", "start=0, num=limit)", f"{STORE} {API}/routes"
-    ),
-    "one job too many waits": Fault("app/jobs/scripts.py", "if own >= left then", "if own > left then", JOBS),
-    "a lease that is lost is kept": Fault(
-        "app/jobs/scripts.py",
-        "if not mine() then return 'lost' end\nif get('cancel')",
-        "if get('cancel')",
-        JOBS,
-    ),
-    "a cancelled job goes on": Fault(
-        "app/jobs/scripts.py", "if get('cancel') ~= '' then return 'cancelled' end\n", "", JOBS
-    ),
-    "swapped order of a file": Fault(
-        "app/formats/npy.py", 'order="F" if fortran_order else "C"', 'order="C" if fortran_order else "F"', API
-    ),
-    "short rows are taken": Fault(
-        "app/formats/json/rows.py",
-        "if len(row) != width:",
-        "if len(row) > width:",
-        f"service_tests/formats {API}",
-    ),
-    "a packed body may end early": Fault("app/api/bodies.py", "if not self._unpacker.eof:", "if False:", API),
-    "two keys in one request": Fault(
-        "app/api/access.py",
-        "if len(came) > 1:\n        raise unauthorized(",
-        "if len(came) > 2:\n        raise unauthorized(",
-        API,
-    ),
-    "an unknown host": Fault("app/api/access.py", "if not self._hosts.allow(host):", "if False:", API),
+    name: Fault(**fault) for name, fault in tomllib.loads((ROOT / "service_tests" / "planted.toml").read_text()).items()
 }
 
 
