@@ -1,8 +1,8 @@
 """Faults that are planted one at a time, and which tests find them: `python -m service_tests.planted [NAME ...]`.
 
-They are in `planted.toml`. Each changes a line of a copy of the project. The quick tests beside what it changes run first, for a minute; only
-where they find nothing, the gate tests run too. Whoever takes tests away runs this before and after: what was found
-must still be found.
+They are in `planted.toml`. Each changes a line of a copy of the project. The quick tests beside what it changes run
+first, for a minute; only where they find nothing, the gate tests run too. Whoever takes tests away runs this before and
+after: what was found must still be found.
 """
 
 import argparse
