@@ -11,6 +11,7 @@ from typing import Any
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings, files_of, reached
 from app.store import data_files, identity
 from app.store.backup import back_up, note, restore, send
+from app.store.disk import DAMAGED, cut_tails
 from app.store.embedded import EmbeddedStore
 
 
@@ -75,7 +76,10 @@ def run_check(**options: Any) -> None:
             sys.exit(1)
     with reached(options) as client:
         damages = [told for of in (MapStore, DatasetStore, IndexStore) for told in of(client).damages()]
-    sys.stdout.writelines(f"{told}: DELETE it, then PUT it anew\n" for told in damages)
+    if settings.redis_url is None:
+        damaged = (path for path in cut_tails(files_of(settings)) if path.name.endswith(DAMAGED))
+        damages += [f"{path}: its server refuses a part of it" for path in damaged]
+    sys.stdout.writelines(f"{told}\n" for told in damages)
     if damages:
         sys.exit(1)
     sys.stdout.write("Everything is whole.\n")

@@ -92,6 +92,7 @@ class Status:
             why = "".join(f"; {sentence}" for sentence in (found.told, *found.warnings) if sentence)
             # Sentences may have figures in them that change all the time.
             is_new = found.reason != before.reason or len(found.warnings) != len(before.warnings)
+            is_new |= found.reason != "starting" and found.told != before.told
             if is_new or (why and now - logged > _REPEAT_SECONDS):
                 level = logging.WARNING if found.reason == "store-unavailable" or found.warnings else logging.INFO
                 past = f"after {now - changed:.1f} s of {before.reason}"
@@ -138,7 +139,7 @@ class StoreFigures(Collector):
         yield _gauge(declared.STORE_BYTES_LIMIT, self._quota.max_store_bytes)
         yield _gauge(declared.STORE_NAMES_LIMIT, self._quota.max_store_names)
         yield _gauge(declared.STORE_MEMORY, memory_of(self._client))
-        yield _gauge(declared.STORE_WARNINGS, len(self._status.keeping().warnings))
+        yield _gauge(declared.STORE_WARNINGS, len(self._status.seen.warnings))
         yield _gauge(declared.LAST_BACKUP, backup.last(self._client))
 
     def _of_jobs(self) -> Iterator[Metric]:

@@ -55,6 +55,8 @@ def back_up(client: Client, path: Path) -> int:
             send(client, file)
             os.fsync(file.fileno())
         keys = check(part)
+        if not keys:  # else many of them would push out those of before it came back so
+            raise BackupFailed("There is no backup: the store holds nothing.")
         part.rename(path)
         sync(path.parent)
     except OSError as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from app.store import snapshot
-from app.store.disk import CUT, FOLDER
+from app.store.disk import CUT, DAMAGED, FOLDER
 from app.store.server import StoreNotStarted
 from app.store.snapshot import SnapshotBroken
 
@@ -121,6 +121,13 @@ def cut(damaged: Checked) -> Path | None:
         file.truncate(damaged.end)
         os.fsync(file.fileno())
     return kept if kept.exists() else None
+
+
+def link_beside(data_dir: Path) -> None:
+    """Keep the files of a store under other names too, as a server has refused something in them."""
+    for path in _files(data_dir):
+        with suppress(FileExistsError):
+            os.link(path, f"{path}{DAMAGED}")
 
 
 def repair(data_dir: Path, dry_run: bool = False) -> list[str]:

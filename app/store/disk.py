@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from app.store.errors import StoreFull
+from app.store.errors import StoreFull, StoreUnavailable
 
 SOCKET_NAME = "store.sock"
 """The socket of an embedded store, in its data directory."""
@@ -15,6 +15,8 @@ FOLDER = "appendonlydir"
 """The folder of its files, there too."""
 CUT = ".cut-at-"
 """Stands in the names of files with what was cut off others, before the place where it was."""
+DAMAGED = f"{CUT}load"
+"""Ends the names of files in which a server has found damage while it was loading them."""
 LIMIT = "min_free_bytes"
 _PROBE_BYTES = 1 << 16
 
@@ -47,7 +49,10 @@ class Disk(NamedTuple):
         The store writes its file anew now and then, beside the old one. What it holds counts once for that, and what is
         new counts twice. So whoever deletes something from a full store gets the room back.
         """
-        free = self.free()
+        try:
+            free = self.free()
+        except OSError as error:
+            raise StoreUnavailable(f"the directory of the store cannot be looked at: {error.strerror}") from error
         if free < self.min_free_bytes + held + 2 * nbytes:
             detail = (
                 f"{nbytes} bytes more would not leave the store the room that it needs: its disk has {free} bytes "

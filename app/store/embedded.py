@@ -19,7 +19,7 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store import server
-from app.store.data_files import cut, make_lasting, remove_temporary, require_manifest, torn_end
+from app.store.data_files import cut, link_beside, make_lasting, remove_temporary, require_manifest, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
 from app.store.server import Server, StoreNotStarted, Upkeep
 
@@ -180,6 +180,9 @@ class EmbeddedStore:
     def _started(self, program: Path) -> Server:
         self._server = started = server.spawn(program, self._data_dir, self._disk.takes_writes())
         server.wait_until_ready(started, self._socket, self._stopping)
+        if refused := started.refusals():
+            link_beside(self._data_dir)  # before the server writes them anew without that
+            logger.error("the files of the store are damaged, and kept beside: its server refuses %s", refused)
         return started
 
     def _supervise(self, program: Path) -> None:

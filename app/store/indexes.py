@@ -294,7 +294,7 @@ class IndexStore(NamedStore[IndexManifest]):
             n = min(BLOCK, max(0, state.size - number * BLOCK))
             whole = BLOCK * _stride(manifest), n, -(-state.size // BLOCK)
             if n and (len(block.codes), labels.count(block.ids), len(revisions)) != whole:
-                raise StoreDamaged(f"block {number} is missing, or not whole")
+                raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
         """The vectors of these ids as they are kept; None for those that are there no more."""

@@ -21,6 +21,7 @@ import redis
 import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from app.store import identity
 from app.store.connection import acknowledged
 from app.store.errors import store_errors
 from app.store.manifest import now
@@ -201,8 +202,11 @@ class Keys(NamedTuple):
     state: bytes | None
 
 
-async def changed(client: redis.asyncio.Redis, known: Keys) -> Keys:
-    """The keys as they are now; the known ones where nothing has changed. For a client of an event loop."""
+async def changed(own: redis.Redis, client: redis.asyncio.Redis, known: Keys) -> Keys:
+    """The keys as they are now; the known ones where nothing has changed. For a client of an event loop.
+
+    `own` remembers which store it is: StoreUnavailable if it came back empty.
+    """
     root = places_of(client).roots[0]
     with store_errors():
         # Before the keys: one that is changed in between is then read once more, and never missed.
@@ -210,6 +214,8 @@ async def changed(client: redis.asyncio.Redis, known: Keys) -> Keys:
         if state == known.state and state is not None:
             return known
         stored = cast(dict[bytes, bytes], await client.hgetall(inside(root, KEYS)))
+        if not stored:
+            identity.compare(own, root, cast(bytes | None, await client.get(inside(root, identity.KEY))))
     return Keys({key.id: key for key in _readable(stored.values())}, state)
 
 

@@ -136,7 +136,7 @@ class NamedStore(Generic[M]):
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
-        return self._parsed(self._stored(name))
+        return self._parsed(self._stored(name), name)
 
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
@@ -146,7 +146,7 @@ class NamedStore(Generic[M]):
                 root = self._places.of(name)
                 mark = await client.get(inside(root, identity.KEY))
                 identity.compare(self._client, root, cast(bytes | None, mark))
-        return self._parsed(stored)
+        return self._parsed(stored, name)
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any]:
         """One array, its digest verified.
@@ -194,7 +194,7 @@ class NamedStore(Generic[M]):
                     if (manifest := self.find(name)) is not None:
                         self.verify(manifest)
                 except StoreDamaged as error:
-                    yield f"{self._manifest.kind} {name!r}: {error}"
+                    yield f"{error}: DELETE it, then PUT it anew"
                 except (Gone, NewerVersion):
                     continue
 
@@ -273,8 +273,11 @@ class NamedStore(Generic[M]):
             raise StoreDamaged(f"{called} does not have the digest it was stored with")
         return buffer
 
-    def _parsed(self, stored: bytes | None) -> M | None:
-        return None if stored is None else self._manifest.parse(stored)
+    def _parsed(self, stored: bytes | None, name: str) -> M | None:
+        try:
+            return None if stored is None else self._manifest.parse(stored)
+        except StoreDamaged as error:
+            raise StoreDamaged(f"{self._manifest.kind} {name!r} has {error}") from error
 
     def _stored(self, name: str) -> bytes | None:
         with store_errors():
@@ -376,7 +379,7 @@ class NamedStore(Generic[M]):
     def _as_stored(self, there: M) -> tuple[bytes, M] | None:
         """A manifest as it is stored now, in bytes and read; None if the thing is gone, or another has its name."""
         stored = self._stored(there.name)
-        found = self._parsed(stored)
+        found = self._parsed(stored, there.name)
         return None if stored is None or found is None or found.token != there.token else (stored, found)
 
     def _tidy(self, name: str) -> None:

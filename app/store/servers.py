@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
 from app.store.connection import Client, ClusterClient, Known, check_room
-from app.store.disk import cut_tails
+from app.store.disk import DAMAGED, cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.places import places_of
 from app.store.server import LEAST, is_too_old
@@ -166,7 +166,9 @@ def _warnings(client: redis.Redis) -> list[str]:
     except StoreFull as error:
         warnings.append(str(error))
     if isinstance(client, Client) and client.disk is not None:
-        warnings += [f"{path.name} was cut off a file of the store" for path in cut_tails(client.disk.directory)]
+        for path in cut_tails(client.disk.directory):
+            is_whole = path.name.endswith(DAMAGED)
+            warnings.append(f"{path.name} {'is damaged' if is_whole else 'was cut off a file of the store'}")
     return warnings
 
 

@@ -132,11 +132,13 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
         ended = run("backup", tmp_path / "running", "--data-dir", tmp_path / "data")
         assert ended.returncode == 0, ended.stderr
     assert run("backup", tmp_path / "at-rest", "--data-dir", tmp_path / "data").returncode == 0
-    for file in ("running", "at-rest"):
+    for file, noted in (("running", 0), ("at-rest", 1)):
         ended = run("restore", tmp_path / file, "--data-dir", tmp_path / f"from-{file}")
-        assert ended.stdout == f"{len(before)} keys were put into the store.\n", ended.stderr
+        assert ended.stdout == f"{len(before) + noted} keys were put into the store.\n", ended.stderr
         with embedded(tmp_path / f"from-{file}") as client:
-            assert contents(client) == before
+            assert {name: of for name, of in contents(client).items() if name != backup.LAST.encode()} == before
+    with external(tmp_path / "empty") as client, pytest.raises(BackupFailed, match="holds nothing"):
+        backup.back_up(client, tmp_path / "nothing")
 
 
 def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -> None:

@@ -12,15 +12,17 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.store.connection import connect
 from app.store.data_files import MANIFEST
-from app.store.disk import FOLDER, cut_tails
+from app.store.disk import DAMAGED, FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
 from app.store.server import StoreNotStarted
+from app.store.servers import keeping
 from service_tests.cases import with_nightly
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
 
 SCRIPT = "redis.call('SET', KEYS[1], 'a') redis.call('SET', KEYS[2], 'b')"
-APPENDED = f"{FOLDER}/appendonly.aof.1.incr.aof"
+BASE, APPENDED = "appendonly.aof.1.base.rdb", f"{FOLDER}/appendonly.aof.1.incr.aof"
 
 
 def boundaries(data: bytes) -> list[int]:
@@ -137,6 +139,20 @@ def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(d
     assert keys(data) == written(appended[:first])
 
 
+def test_what_the_server_refuses_of_its_file_is_told_and_kept(data: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = data / APPENDED
+    appended = path.read_bytes()
+    damaged = appended.replace(b"$1\r\n0\r\n$3\r\none", b"$1\r\np\r\n$3\r\none")
+    assert damaged != appended
+    path.write_bytes(damaged)
+    with EmbeddedStore(data, STORE_PROGRAM) as store, connect(store.url, 5) as client:
+        assert keeping(client).warnings == [f"{path.name}{DAMAGED} is damaged", f"{BASE}{DAMAGED} is damaged"][::-1]
+    assert "its server refuses" in caplog.text
+    assert Path(f"{path}{DAMAGED}").read_bytes() == damaged
+    looked = command("check", data)
+    assert (looked.returncode, looked.stdout.count("refuses a part of it")) == (1, 2)
+
+
 def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
     before = written((data / APPENDED).read_bytes())
     (data / FOLDER / MANIFEST).unlink()
@@ -165,7 +181,7 @@ def test_a_file_that_is_missing_is_named(data: Path) -> None:
 
 @pytest.mark.parametrize("at", with_nightly([-1], [0, 20, -9]))
 def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
-    path = data / FOLDER / "appendonly.aof.1.base.rdb"
+    path = data / FOLDER / BASE
     damaged = bytearray(path.read_bytes())
     damaged[at] ^= 1
     path.write_bytes(damaged)

@@ -32,7 +32,7 @@ def looked(url: str, known: Keys) -> Keys:
     async def look() -> Keys:
         client = connect_loop(url, 5)
         try:
-            return await changed(client, known)
+            return await changed(redis.Redis(), client, known)
         finally:
             await client.aclose()
 

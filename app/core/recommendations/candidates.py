@@ -5,7 +5,7 @@ from enum import StrEnum
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from app.core.errors import InvalidInput
 from app.core.input import Input
@@ -84,81 +84,49 @@ Described = Annotated[
 class RecommendationOptions(Frozen):
     """Options of recommendations: kernels, labels, what is best, and what to try; the rows come beside them."""
 
-    kernel: Annotated[
-        Described,
-        Field(
-            description='As in a spec. Its length_scale may be "nearest_neighbor", "median" or {"per_column": one of '
-            "these}, taken from all rows of the dataset, also where a sample of it is measured on, or of those posted. "
-            "Or a list of kernels, which labels tell apart."
-        ),
-    ]
-    input: Annotated[
-        dict[str, Any] | None,
-        Field(
-            description="As in a spec: what is done to each row first, by the maps that are tried and in exact kernels."
-        ),
-    ] = None
-    multiples: (
-        Annotated[
-            tuple[Positive, ...],
-            Field(
-                min_length=1,
-                max_length=10,
-                fail_fast=True,
-                description="Each kernel is tried at so many times its length scale. If not given, 0.5, 1 and 2 for "
-                "objective score where it is taken from rows, else 1.",
-            ),
-        ]
-        | None
-    ) = None
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+    kernel: Described
+    """As in a spec. Its length_scale may be "nearest_neighbor", "median" or {"per_column": one of these}, taken from
+    all rows of the dataset, also where a sample of it is measured on, or of those posted. Or a list of kernels, which
+    labels tell apart.
+    """
+    input: dict[str, Any] | None = None
+    """As in a spec: what is done to each row first, by the maps that are tried and in exact kernels."""
+    multiples: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=10, fail_fast=True)] | None = None
+    """Each kernel is tried at so many times its length scale. If not given, 0.5, 1 and 2 for objective score where it
+    is taken from rows, else 1.
+    """
     y: (
         Annotated[
             Annotated[tuple[Label, ...], Field(fail_fast=True), Tag("list")] | Annotated[LabelColumn, Tag("column")],
             Discriminator(lambda value: "list" if isinstance(value, list | tuple) else "column"),
-            Field(
-                description="Labels: one for each of the vectors, or for each row of the dataset, sampled or not. Or a "
-                "column of a dataset, which may be longer: a list counts in max_spec_bytes. Strings, booleans and "
-                "whole numbers of at most 100 values are classes."
-            ),
         ]
         | None
     ) = None
-    labels_are: (
-        Annotated[Literal["classes", "numbers"], Field(description="What labels are, where it is not as said.")] | None
-    ) = None
-    budget: Annotated[int, Field(ge=2, le=1 << 20, description="Most output columns, or codes.")] | None = None
-    target_error: (
-        Annotated[float, Field(gt=0, description="Relative Frobenius error of the Gram matrix to reach.")] | None
-    ) = None
-    objective: (
-        Annotated[
-            Objective,
-            Field(
-                strict=False,
-                description="What is best: the smallest error, or the narrowest map that reaches target_error; the "
-                "fastest transform, as measured, whose error reaches target_error; or the largest score of ridge "
-                "regression on the features. If not given, score where there is y, else error.",
-            ),
-        ]
-        | None
-    ) = None
-    samplers: (
-        Annotated[
-            tuple[Sampler, ...],
-            Field(min_length=1, max_length=50, fail_fast=True, description="What to try; kinds or objects."),
-        ]
-        | None
-    ) = None
-    seeds: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=20,
-            description="Maps to measure of each spec; more of the best, and one of a spec that learns, that was not "
-            "asked for and that has twice the least error.",
-        ),
-    ] = 3
-    seed: Annotated[int, Field(ge=0, lt=1 << 64, description="Of the specs and of the sample of rows.")] = 0
+    """Labels: one for each of the vectors, or for each row of the dataset, sampled or not. Or a column of a dataset,
+    which may be longer: a list counts in max_spec_bytes. Strings, booleans and whole numbers of at most 100 values are
+    classes.
+    """
+    labels_are: Literal["classes", "numbers"] | None = None
+    """What labels are, where it is not as said."""
+    budget: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
+    """Most output columns, or codes."""
+    target_error: Annotated[float, Field(gt=0)] | None = None
+    """Relative Frobenius error of the Gram matrix to reach."""
+    objective: Annotated[Objective, Field(strict=False)] | None = None
+    """What is best: the smallest error, or the narrowest map that reaches target_error; the fastest transform, as
+    measured, whose error reaches target_error; or the largest score of ridge regression on the features. If not given,
+    score where there is y, else error.
+    """
+    samplers: Annotated[tuple[Sampler, ...], Field(min_length=1, max_length=50, fail_fast=True)] | None = None
+    """What to try; kinds or objects."""
+    seeds: Annotated[int, Field(ge=1, le=20)] = 3
+    """Maps to measure of each spec; more of the best, and one of a spec that learns, that was not asked for and that
+    has twice the least error.
+    """
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
+    """Of the specs and of the sample of rows."""
 
 
 class SettledOptions(RecommendationOptions):

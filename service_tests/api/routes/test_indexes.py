@@ -108,7 +108,8 @@ def test_what_is_damaged_in_the_store_is_said_to_be(
     if value is not None:
         store.set(key, value)
     assert_problem(http, http.post(f"{path}/search", json={"vectors": [[1] * 5]}), 503, "store-damaged")
-    assert [told.partition(":")[0] for told in IndexStore(store).damages()] == [f"index {name!r}"]
+    (told,) = IndexStore(store).damages()
+    assert f"index {name!r}" in told
     store.delete(key)
     http.delete(path)
 
