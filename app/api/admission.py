@@ -206,6 +206,8 @@ class Readers:
 
 Result = TypeVar("Result")
 
+# So long after a key has worked a thread is kept for it.
+_JUST_NOW_SECONDS = 10.0
 # Threads for short calls to the store.
 _STORE_THREADS = 32
 
@@ -248,13 +250,19 @@ class Places:
 
 
 class Turns:
-    """Threads for work of one kind. Where work waits for one, it is given to the key that has had least of them."""
+    """Threads for work of one kind. Where work waits for one, it is given to the key that has had least of them.
+
+    The last one that is free is kept for other keys, if some have worked just now and this key works already: they wait
+    for nothing that it has asked for.
+    """
 
     def __init__(self, most: int) -> None:
         self._free = most
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        # Seconds of each key, since work began to wait.
+        # Of each key: works that run, seconds since work began to wait, and the moment when the last one ended.
+        self._running = Counter[str]()
         self._used = defaultdict[str, float](float)
+        self._ended = dict[str, float]()
 
     @property
     def waiting(self) -> int:
@@ -263,38 +271,50 @@ class Turns:
 
     async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
         """Run work as soon as its turn has come."""
-        await self._wait()
+        owner = owner_in_work()
+        if self._has_one_for(owner):
+            self._take(owner)
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.setdefault(owner, deque()).append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # its turn had just come
+                    self._give_back(owner)
+                raise
         began = time.monotonic()
         try:
             return await work()
         finally:
-            self._used[owner_in_work()] += time.monotonic() - began
-            self._pass_on()
+            self._ended[owner] = time.monotonic()
+            self._used[owner] += self._ended[owner] - began
+            self._give_back(owner)
 
-    async def _wait(self) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(owner_in_work(), deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # its turn had just come
-                self._pass_on()
-            raise
+    def _has_one_for(self, owner: str) -> bool:
+        if self._free != 1 or not self._running[owner]:
+            return self._free > 0
+        since = time.monotonic() - _JUST_NOW_SECONDS
+        return not any(ended > since for other, ended in self._ended.items() if other != owner)
 
-    def _pass_on(self) -> None:
-        while self._waiting:
-            owner = min(self._waiting, key=lambda one: self._used[one])
-            turn = self._waiting[owner].popleft()
-            if not self._waiting[owner]:
-                del self._waiting[owner]
-            if not turn.done():  # its client is there
-                turn.set_result(None)
-                return
-        self._used.clear()
+    def _take(self, owner: str) -> None:
+        self._free -= 1
+        self._running[owner] += 1
+
+    def _give_back(self, owner: str) -> None:
         self._free += 1
+        self._running[owner] -= 1
+        for next_owner in sorted(self._waiting, key=lambda one: self._used[one]):
+            turns = self._waiting[next_owner]
+            while turns and self._has_one_for(next_owner):
+                turn = turns.popleft()
+                if not turn.done():  # its client is there
+                    self._take(next_owner)
+                    turn.set_result(None)
+            if not turns:
+                del self._waiting[next_owner]
+        if not self._waiting:
+            self._used.clear()
 
 
 class Admission:

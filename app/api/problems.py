@@ -216,7 +216,7 @@ KINDS = {
         503,
         "The store gives back something else than was kept",
         "`detail` names the map, dataset or index that is damaged; all else is served as ever. DELETE it, then PUT it "
-        "anew; a map that indexes are over, with them. An operator finds everything that is damaged with `bochner check`.",
+        "anew; a map that indexes are over, with them. `bochner check` finds everything that is damaged.",
     ),
     "newer-version": Kind(
         503,

@@ -3,6 +3,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from contextvars import Context, copy_context
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,17 @@ def test_the_key_that_has_had_least_has_its_turn_and_who_leaves_has_none() -> No
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         assert (done, turns.waiting) == (["a1", "b1", "c1", "a2", "a4"], 0)
         await work("last")
+        two = Turns(2)  # the other is kept for b, which has worked just now
+        await asyncio.create_task(two.run(partial(asyncio.sleep, 0)), context=of("b"))
+        working = [asyncio.create_task(two.run(asyncio.Event().wait), context=of("a")) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert two.waiting == 2
+        await asyncio.create_task(two.run(partial(asyncio.sleep, 0)), context=of("b"))
+        for one in working:
+            one.cancel()
+        await asyncio.gather(*working, return_exceptions=True)
+        assert two.waiting == 0
+        await asyncio.gather(*(two.run(partial(asyncio.sleep, 0)) for _ in range(3)))
 
     asyncio.run(play())
 
