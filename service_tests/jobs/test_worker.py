@@ -76,7 +76,7 @@ def test_a_job_that_fails_says_why_and_no_more(two: Site, how: str, reason: str,
 
 
 def test_jobs_of_one_owner_keep_those_of_others_waiting_for_a_moment_only(two: Site) -> None:
-    walk = {"steps": 5000, "seed": 3}
+    walk = {"steps": 1500, "seed": 3}  # half a minute
     many = [two.jobs.submit("test-walk", walk, owner="a").id for _ in range(4)]
     two.running(many[1])
     other = two.jobs.submit("test-walk", {**walk, "steps": 3}, owner="b").id
