@@ -206,6 +206,8 @@ class Readers:
 
 Result = TypeVar("Result")
 
+# Seconds of a thread that a key which comes anew may have before the others.
+_AHEAD_SECONDS = 1.0
 # So long after a key has worked a thread is kept for it.
 _JUST_NOW_SECONDS = 10.0
 # Threads for short calls to the store.
@@ -276,6 +278,9 @@ class Turns:
             self._take(owner)
         else:
             turn = asyncio.get_running_loop().create_future()
+            if owner not in self._waiting:  # who comes is not behind the others, nor before them for long
+                there = [self._used[one] for one in {*self._waiting, *+self._running} - {owner}]
+                self._used[owner] = max([self._used[owner], *([min(there) - _AHEAD_SECONDS] if there else [])])
             self._waiting.setdefault(owner, deque()).append(turn)
             try:
                 await turn
@@ -463,25 +468,26 @@ class Together:
 
     def __init__(self, admission: Admission, batched: Callable[[int, int], None] = lambda *_: None) -> None:
         self._admission, self._batched = admission, batched
-        self._waiting: dict[FeatureMap, list[_Request]] = {}
-        """Of each map at work, those who wait for their turn."""
+        self._waiting: dict[tuple[FeatureMap, str], list[_Request]] = {}
+        """Of each map at work, and each key, those who wait for their turn."""
         self._work: set[asyncio.Task[None]] = set()
 
     async def features(self, feature_map: FeatureMap, rows: Floats, steps: int) -> Array:
         """The features of rows behind the gate, which take so many multiplications, no more than `BRIEF`."""
         request = _Request(rows, steps, asyncio.get_running_loop().create_future())
-        if feature_map in self._waiting:
-            self._waiting[feature_map].append(request)
+        of = feature_map, owner_in_work()
+        if of in self._waiting:
+            self._waiting[of].append(request)
         else:
-            self._waiting[feature_map] = [request]
-            work = asyncio.create_task(self._serve(feature_map))
+            self._waiting[of] = [request]
+            work = asyncio.create_task(self._serve(*of))
             self._work.add(work)
             work.add_done_callback(self._work.discard)
         return await request.features
 
-    async def _serve(self, feature_map: FeatureMap) -> None:
-        """Compute until nobody waits for this map."""
-        waiting = self._waiting[feature_map]
+    async def _serve(self, feature_map: FeatureMap, owner: str) -> None:
+        """Compute until nobody of this key waits for this map."""
+        waiting = self._waiting[feature_map, owner]
         try:
             await asyncio.sleep(0)  # others begin in this turn
             while waiting:
@@ -500,7 +506,7 @@ class Together:
                         one.features.set_result(features)
                 del waiting[:n]
         finally:
-            del self._waiting[feature_map]
+            del self._waiting[feature_map, owner]
             for one in waiting:  # none, unless this was ended from outside
                 one.features.cancel()
 

@@ -278,6 +278,7 @@ _LOOK_SECONDS = 0.1
 _RENEW_SECONDS = 0.5
 # So long a job of one owner keeps those of others waiting, at least.
 _TURN_SECONDS = 30.0
+_LONGEST_TURN_SECONDS = 600.0
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 2.0
 # The process of a job begins as a copy of its worker, which has everything imported and compiled.
@@ -412,7 +413,7 @@ class Worker:
         process = _FORK.Process(target=do_job, args=args, daemon=True)
         process.start()
         try:
-            stopped = self._watch(process, message, ran, fields.get("checkpoint", ""))
+            stopped = self._watch(process, message, ran, fields)
         finally:
             process.kill()
             process.join()
@@ -432,10 +433,10 @@ class Worker:
         args = [message.id, "failed", self._ttl, error.model_dump_json(), ""]
         self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
 
-    def _watch(self, process: ForkProcess, message: Message, ran: float, kept: str) -> JobError | bool:
+    def _watch(self, process: ForkProcess, message: Message, ran: float, fields: dict[str, str]) -> JobError | bool:
         """Wait until a job's process has ended, or has to be; `ran` are the seconds of earlier attempts.
 
-        `kept` is the checkpoint that they have left.
+        `fields` are those of its record as they have left it.
 
         Returns:
             The limit that it passes; True if it must not go on for another reason; False if it has ended.
@@ -449,7 +450,7 @@ class Worker:
                 return error or True
             if time.monotonic() - renewed >= _RENEW_SECONDS:
                 renewed = time.monotonic()
-                if not self._renewed(message, taken) or self._had_its_turn(message, began, kept):
+                if not self._renewed(message, taken) or self._had_its_turn(message, taken - ran, ran, fields):
                     return True
         return False
 
@@ -463,12 +464,19 @@ class Worker:
             return True
         return bool(answer == b"ok")
 
-    def _had_its_turn(self, message: Message, began: float, kept: str) -> bool:
-        """Whether a job is to wait again: it has run for a while, has a new checkpoint, and jobs of others wait."""
+    def _had_its_turn(self, message: Message, taken: float, ran: float, before: dict[str, str]) -> bool:
+        """Whether a job is to wait again, as it has run for a while, and jobs of others wait.
+
+        What has not got further, by a checkpoint, has turns as long as those before together: it may end in one.
+        """
+        if taken <= _TURN_SECONDS:
+            return False
         with suppress(StoreUnavailable, JobNotFound):
-            is_long = time.monotonic() > began + _TURN_SECONDS
-            is_kept = is_long and self._jobs.fields(message.job_id).get("checkpoint", "") != kept
-            return is_kept and self._queue.others_wait(message.owner)
+            now = self._jobs.fields(message.job_id)
+            is_kept = now.get("checkpoint") != before.get("checkpoint")
+            got_further = is_kept and int(now.get("step") or 0) > int(before.get("step") or 0)
+            is_over = got_further or taken > min(ran, _LONGEST_TURN_SECONDS)
+            return is_over and self._queue.others_wait(message.owner)
         return False
 
     def _persist(self, write: Callable[[], object]) -> None:

@@ -55,8 +55,10 @@ def back_up(client: Client, path: Path) -> int:
             send(client, file)
             os.fsync(file.fileno())
         keys = check(part)
-        if not keys:  # else many of them would push out those of before it came back so
-            raise BackupFailed("There is no backup: the store holds nothing.")
+        with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            if all(key.type in STREAMS for key in snapshot.keys(data)):  # the queue, which workers make
+                # Else many of these would push out those of before it came back so.
+                raise BackupFailed("There is no backup: the store holds nothing.")
         part.rename(path)
         sync(path.parent)
     except OSError as error:

@@ -39,8 +39,8 @@ class Disk(NamedTuple):
         return self.min_free_bytes // 8
 
     def free(self) -> int:
-        """Bytes that are free for this user."""
-        found = os.statvfs(self.directory)
+        """Bytes that are free for this user; OSError if the files are not there any more."""
+        found = os.statvfs(self.directory / FOLDER)
         return found.f_bavail * found.f_frsize
 
     def check(self, nbytes: int, held: int) -> None:

@@ -86,6 +86,18 @@ def test_the_key_that_has_had_least_has_its_turn_and_who_leaves_has_none() -> No
         await asyncio.gather(*tasks.values(), return_exceptions=True)
         assert (done, turns.waiting) == (["a1", "b1", "c1", "a2", "a4"], 0)
         await work("last")
+        busy, order = Turns(1), list[str]()
+        first = asyncio.create_task(busy.run(partial(asyncio.sleep, 0.01)), context=of("a"))
+        await asyncio.sleep(0)
+        busy._used |= {"a": 100.0, "b": 7.0}
+
+        async def note(name: str) -> None:
+            order.append(name)
+            busy._used[name] += 1.5
+
+        late = [asyncio.create_task(busy.run(partial(note, name)), context=of(name)) for name in "baccb"]
+        await asyncio.gather(first, *late)
+        assert order == ["c", "b", "c", "a", "b"], "who comes anew is not before the others for long"
         two = Turns(2)  # the other is kept for b, which has worked just now
         await asyncio.create_task(two.run(partial(asyncio.sleep, 0)), context=of("b"))
         working = [asyncio.create_task(two.run(asyncio.Event().wait), context=of("a")) for _ in range(3)]

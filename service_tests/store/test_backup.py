@@ -137,8 +137,10 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
         assert ended.stdout == f"{len(before) + noted} keys were put into the store.\n", ended.stderr
         with embedded(tmp_path / f"from-{file}") as client:
             assert {name: of for name, of in contents(client).items() if name != backup.LAST.encode()} == before
-    with external(tmp_path / "empty") as client, pytest.raises(BackupFailed, match="holds nothing"):
-        backup.back_up(client, tmp_path / "nothing")
+    with external(tmp_path / "empty") as client:
+        client.xadd("bochner:jobs:queue", {"job": "x"})
+        with pytest.raises(BackupFailed, match="holds nothing"):
+            backup.back_up(client, tmp_path / "nothing")
 
 
 def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -> None:

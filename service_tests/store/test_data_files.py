@@ -16,6 +16,7 @@ from app.store.connection import connect
 from app.store.data_files import MANIFEST
 from app.store.disk import DAMAGED, FOLDER, cut_tails
 from app.store.embedded import EmbeddedStore
+from app.store.errors import StoreUnavailable
 from app.store.server import StoreNotStarted
 from app.store.servers import keeping
 from service_tests.cases import with_nightly
@@ -151,6 +152,15 @@ def test_what_the_server_refuses_of_its_file_is_told_and_kept(data: Path, caplog
     assert Path(f"{path}{DAMAGED}").read_bytes() == damaged
     looked = command("check", data)
     assert (looked.returncode, looked.stdout.count("refuses a part of it")) == (1, 2)
+
+
+def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
+    with EmbeddedStore(data, STORE_PROGRAM) as store, connect(store.url, 5) as client:
+        (data / FOLDER).rename(data / "gone")
+        with pytest.raises(StoreUnavailable, match="cannot be looked at: No such file"):
+            keeping(client)
+        (data / "gone").rename(data / FOLDER)
+        assert keeping(client).warnings == []
 
 
 def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
