@@ -61,9 +61,10 @@ class DatasetPage(BaseModel):
     next: str | None = Field(description="Cursor of the next page, null on the last one.")
 
 
-def record(manifest: DatasetManifest, ranges: Floats | None) -> DatasetRecord:
-    """The record of a stored dataset; `ranges` are its columns' least and largest entries, None where not kept."""
-    pairs = None if ranges is None or ranges.shape[1] > _MOST_TOLD else [*map(tuple, ranges.T.tolist())]
+def record(manifest: DatasetManifest, ranges: Callable[[], Floats]) -> DatasetRecord:
+    """The record of a stored dataset; `ranges` gives its columns' least and largest entries, where they are told."""
+    is_told = "ranges" in manifest.arrays and manifest.shape[1] <= _MOST_TOLD
+    pairs = [*map(tuple, ranges().T.tolist())] if is_told else None
     return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
 
 
@@ -170,14 +171,14 @@ class Datasets:
                 raise DatasetExists(name, there.digest)
             kept = there if created else self._store.renew(there, ttl)
             if kept is not None:
-                return record(kept, arrays.get("ranges")), created
+                return record(kept, lambda: arrays["ranges"]), created
 
     def get(self, name: str) -> DatasetRecord:
         """The record of a dataset."""
 
         def read() -> DatasetRecord:
             manifest = self._find(name)
-            return record(manifest, self._store.read(manifest, "ranges") if "ranges" in manifest.arrays else None)
+            return record(manifest, lambda: self._store.read(manifest, "ranges"))
 
         return latest(read)
 
