@@ -71,9 +71,9 @@ def floats(
         _check_exact(rows, dtype, pointer)
         whole: Floats = np.ascontiguousarray(rows, dtype)
         return whole
-    if rows.dtype.kind != "f" or rows.dtype.itemsize not in (4, 8):
-        raise InvalidInput(f"the array has dtype {rows.dtype}; float32, float64 or integers are wanted", pointer)
-    return in_dtype(rows, rows.dtype.newbyteorder("="))
+    if rows.dtype.kind != "f" or rows.dtype.itemsize not in (2, 4, 8):
+        raise InvalidInput(f"the array has dtype {rows.dtype}; expected floats, whole numbers or booleans", pointer)
+    return in_dtype(rows, np.result_type(rows.dtype, np.float32))
 
 
 def in_dtype(rows: Rows, dtype: np.dtype[Any]) -> Rows:

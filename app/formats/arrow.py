@@ -10,7 +10,7 @@ import numpy as np
 from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrowed, rows_of
 from app.core.arrays import Array, octets
 from app.core.ids import Identified, NumberIds, TextIds
-from app.formats.arrow_ipc import columns
+from app.formats.arrow_ipc.columns import rows_of as rows_of_stream
 from app.formats.arrow_ipc.flatbuffers import Number
 from app.formats.arrow_ipc.stream import (
     END,
@@ -25,6 +25,7 @@ from app.formats.arrow_ipc.stream import (
 )
 from app.formats.base import Body, Decoded, Encoded, Format
 from app.formats.npy import Npy
+from bochner_client.tables import ID
 
 
 class Arrow(Format):
@@ -34,8 +35,9 @@ class Arrow(Format):
     narrower = Npy.narrower
     rows_described = (
         "An Arrow IPC stream with one column of lists of numbers (FixedSizeList, or lists that are of one length), or "
-        "with columns of numbers that make the row together: float16, float32, float64, or whole numbers that are "
-        "exact. A column `id` of whole numbers or strings is kept with the rows. No dictionaries, no compression."
+        "with columns of numbers that make the row together: float16, float32, float64, whole numbers that are exact, "
+        "or booleans. A column `id` of whole numbers or strings is kept with the rows; what was the index of a frame "
+        "of pandas is left out. No compression."
     )
     answers_described = (
         "An Arrow IPC stream with a column for each array, of FixedSizeLists where it has rows; complex as a struct of "
@@ -45,11 +47,11 @@ class Arrow(Format):
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read the rows of a stream; where it has none, lists of no stated length are of the width that is wanted."""
         del optional
-        return {wanted: columns.rows_of(body, width)}
+        return {wanted: rows_of_stream(body, width)}
 
     def matrix(self, body: Body) -> Array | Identified:
         """Read the rows of a stream."""
-        return columns.rows_of(body)
+        return rows_of_stream(body)
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write a schema, and a record batch for each block of rows."""
@@ -97,9 +99,9 @@ def _column(
     name: str, member: Array | RowBlocks | OneHot | NumberIds | TextIds, dtype: np.dtype[Any], own: np.dtype[Any]
 ) -> _Column:
     if isinstance(member, NumberIds):
-        return _Column(number_field(columns.ID, member.numbers.dtype), member.taken)
+        return _Column(number_field(ID, member.numbers.dtype), member.taken)
     if isinstance(member, TextIds):
-        return _Column(field(columns.ID, LARGE_UTF8, {}), member.taken)
+        return _Column(field(ID, LARGE_UTF8, {}), member.taken)
     array = member.columns if isinstance(member, OneHot) else member
     wanted = dtype if array.dtype == own else array.dtype
     described = _field(name, wanted, array.shape[1:])

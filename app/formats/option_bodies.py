@@ -19,7 +19,7 @@ from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.json_text import check_options
 from app.core.recommendations.candidates import RecommendationOptions
 from app.formats.arrow import Arrow
-from app.formats.arrow_ipc.columns import ID, TAG, columns_of
+from app.formats.arrow_ipc.columns import columns_of
 from app.formats.base import Body, Buffer, Posted
 from app.formats.json import Json
 from app.formats.json.body import dimension, members, refuse_sample, rows_or_reference, vectors_or_dataset
@@ -27,6 +27,7 @@ from app.formats.json.lists import called, is_list
 from app.formats.npz import Npz
 from app.formats.npz import members as arrays_of
 from app.pictures import PNG, SVG
+from bochner_client.tables import ID, TAG
 
 Parse = Callable[[type[Any], Buffer], Any]
 """Reads JSON as a model of pydantic, or raises a refusal that names the member."""

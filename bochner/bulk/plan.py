@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -23,30 +24,68 @@ _LOOKS = 32
 _MOST_TOLD = 10
 
 
-def planned(files: Sequence[File], columns: Columns, out: str, suffix: str | None, most: int) -> list[Task]:
+class Look(NamedTuple):
+    """What a first look at a file shows."""
+
+    spans: list[Span]
+    names: list[str] | None
+    """Of the columns of the vector, where they have some."""
+
+
+def planned(
+    files: Sequence[File], columns: Columns, out: str, suffix: str | None, most: int
+) -> tuple[list[Task], Columns]:
     """The tasks for files: parts of `most` rows at most in the folder `out`; one file `out` where `suffix` is None.
+
+    Beside them, what is read: where columns have names, in the order of the first file.
 
     Raises:
         Refused: files cannot be worked with; or two would become one.
     """
     with ThreadPoolExecutor(_LOOKS) as pool:
-        looked = list(pool.map(partial(_spans, columns=columns, most=most), files))
+        looked = list(pool.map(partial(_look, columns=columns, most=most), files))
     if refused := [one for one in looked if isinstance(one, str)]:
         raise Refused(listed(refused))
-    spans = [one for one in looked if not isinstance(one, str)]
+    looks = [one for one in looked if not isinstance(one, str)]
+    spans = [one.spans for one in looks]
+    columns = replace(columns, order=_order(files, looks))
     if suffix is None:
         ((file,), (of_file,)) = files, spans
         rows = sum(span.rows for span in of_file) if _counts(file) else None
-        return [Task(file, tuple(of_file), (Part(out, rows),))]
+        return [Task(file, tuple(of_file), (Part(out, rows),))], columns
     tasks = [task for file, found in zip(files, spans, strict=True) for task in _cut(file, found, out, suffix, most)]
     _check_names([(part.url, task.file.name) for task in tasks for part in task.parts])
-    return tasks
+    return tasks, columns
 
 
-def _spans(file: File, columns: Columns, most: int) -> list[Span] | str:
-    """The spans of a file, or what is wrong with it."""
+def _order(files: Sequence[File], looks: Sequence[Look]) -> tuple[str, ...] | None:
+    """The names of columns in the first file that has some; Refused where others have other names."""
+    named = [(file.name, look.names) for file, look in zip(files, looks, strict=True) if look.names is not None]
+    if not named:
+        return None
+    first, names = named[0]
+    odd = [(name, other) for name, other in named if sorted(other) != sorted(names)]
+    if odd:
+        raise Refused(
+            listed(
+                [
+                    f"{name}: its columns are {_words(other)}; those of {first} are {_words(names)}"
+                    for name, other in odd
+                ]
+            )
+        )
+    return tuple(names)
+
+
+def _words(names: Sequence[str]) -> str:
+    return ", ".join(names[:_MOST_TOLD]) + (", …" if len(names) > _MOST_TOLD else "")
+
+
+def _look(file: File, columns: Columns, most: int) -> Look | str:
+    """What a file shows, or what is wrong with it."""
+    source = FORMATS[format_of(file.name) or ""]
     try:
-        return FORMATS[format_of(file.name) or ""].spans(file, columns, most)
+        return Look(source.spans(file, columns, most), source.names(file, columns))
     except Unreadable as error:
         return error.told(file.name)
     except (OSError, ValueError) as error:
@@ -121,6 +160,7 @@ def noted(out: str, note: dict[str, Any], files: Sequence[File]) -> None:
     if before is None and not is_empty(out):
         raise Refused(f"{out} has files already, which are of no run: name another output")
     if before is not None:
+        before.setdefault("order", note.get("order"))  # which notes of before 0.3 do not say
         known: dict[str, str] = before.pop("files")
         for name in sorted(note.keys() | before.keys()):
             if note.get(name) != before.get(name):

@@ -87,7 +87,7 @@ def run(
     found = files.found(source, SUFFIXES)
     target, is_folder = _target(source, out, found, file_format)
     most = rows_per_file or max(1, _PART_BYTES // max(computing.row_bytes, columns.width * _NUMBER_BYTES))
-    tasks = planned(found, columns, out, FORMATS[target].suffixes[0] if is_folder else None, most)
+    tasks, columns = planned(found, columns, out, FORMATS[target].suffixes[0] if is_folder else None, most)
     work = Work(computing, columns, target)
     try:
         work.check(tasks[0])
@@ -96,7 +96,11 @@ def run(
     try:
         with held(out, is_folder):
             if is_folder:
-                noted(out, note | {"format": target, "rows_per_file": most}, found)
+                noted(
+                    out,
+                    note | {"format": target, "rows_per_file": most, "order": columns.order and [*columns.order]},
+                    found,
+                )
             elif files.exists(out):
                 raise Refused(f"{out} is there already: remove it, or name another")
             with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from bochner.bulk.computing import Computing
-from bochner.bulk.errors import Unreadable, Unwritable
+from bochner.bulk.errors import Refused, Unreadable, Unwritable
 from bochner.bulk.files import File, exists, said, written
 from bochner.bulk.formats import FORMATS, format_of
 from bochner.bulk.formats.base import Batch, Format, Reading, Shape, Span, Writer
@@ -88,7 +88,10 @@ class Work:
         source = FORMATS[format_of(task.file.name) or ""]
         with self._named(task, source, task.spans[0]):
             ids = self._reading(task, source, task.spans[0]).ids
-        FORMATS[self.target].check(self._shape(lambda: 0, ids))
+        try:
+            FORMATS[self.target].check(self._shape(lambda: 0, ids))
+        except Refused as error:
+            raise Refused(f"{task.file.name}: {error}") from None
 
     def _shape(self, rows: Callable[[], int], ids: Any) -> Shape:
         """What a new file holds."""

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bochner_client.errors import InvalidAnswer
 from bochner_client.requests import NPY, NPZ, Body, Head, Joined, Reads, Sink
+from bochner_client.tables import as_table, objects_as_numbers
 
 Array = NDArray[Any]
 
@@ -20,16 +21,18 @@ _SENT_AS_THEY_ARE = "biuf"
 
 
 def as_numbers(rows: ArrayLike) -> Array:
-    """Rows as an array that the service reads, without a copy where that can be; no value changes.
+    """Rows of any kind as an array that the service reads, without a copy where that can be; no value changes.
 
     Raises:
         ValueError: they are not numbers.
+        TypeError: one of them is nothing like a number.
     """
-    found = np.asarray(rows)
+    table = as_table(rows)
+    found = np.asarray(rows) if table is None else table.rows()
     if found.dtype == object:
-        found = found.astype(np.float64)
+        found = objects_as_numbers(found)
     if found.dtype.kind not in _SENT_AS_THEY_ARE:
-        raise ValueError(f"an array of {found.dtype} came; real numbers are wanted")
+        raise ValueError(f"expected real numbers, got an array of {found.dtype}")
     if found.dtype == np.float16:
         return found.astype(np.float32)
     return found.astype(found.dtype.newbyteorder("="), copy=False)

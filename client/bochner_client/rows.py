@@ -1,6 +1,6 @@
 """Rows in the place where the contract wants some: arrays, sparse arrays of SciPy, or rows of a dataset."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from os import PathLike
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from bochner_client.arrays import as_numbers, base64_of, npy
 from bochner_client.requests import JSON, NPY, NPZ, Body, written_json
+from bochner_client.tables import is_missing
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,19 @@ def sample_members(rows: Rows | None) -> Mapping[str, Any]:
     if isinstance(rows, DatasetRows):
         return rows.document()
     return {"vectors": as_member(rows)}
+
+
+def listed(values: Iterable[object], called: str) -> list[Any]:
+    """Ids or tags as JSON has them, from a list, an array, or a column of any frame; None where one is missing.
+
+    Raises:
+        ValueError: it is one string.
+    """
+    if isinstance(values, str | bytes):
+        raise ValueError(f"expected one of the {called} for each vector, got the string {values!r}")
+    found = values.to_pylist() if hasattr(values, "to_pylist") else values
+    plain = (one.item() if isinstance(one, np.generic) else one for one in found)
+    return [None if is_missing(one) else one for one in plain]
 
 
 def _sparse(rows: SparseRows) -> list[dict[str, Any]]:

@@ -17,7 +17,6 @@ ADDRESSES = ["standing-cos_sin/transform", "standing-cos_sin/kernel", "standing-
 
 ARRAYS: dict[str, Any] = {
     "complex64": np.ones((1, 3), np.complex64),
-    "float16": np.ones((1, 3), np.float16),
     "long double": np.ones((1, 3), np.longdouble),
     "strings": np.array([["1", "2", "3"]]),
     "bytes": np.array([[b"1", b"2", b"3"]]),

@@ -91,12 +91,11 @@ def test_what_is_null_is_missing() -> None:
 @each(
     ("fields", "complaint"),
     [
-        ([field("name", LARGE_UTF8, {})], "column 'name' is large_utf8; one column of lists"),
-        ([number_field("id", FLOATS), number_field("x", FLOATS)], "column 'id' is float32; whole numbers or strings"),
+        ([field("name", LARGE_UTF8, {})], "column 'name' is large_utf8; expected one column of lists"),
+        ([number_field("id", FLOATS), number_field("x", FLOATS)], "column 'id' is float32; expected whole numbers or strings"),
         ([field("id", LARGE_UTF8, {}), field("id", LARGE_UTF8, {}), number_field("x", FLOATS)], "2 columns are called 'id'"),
         ([field("v", FIXED_LIST, {0: Number("i", 3)}, [number_field("item", FLOATS)]), number_field("x", FLOATS)], "and not the only one"),
-        ([{**number_field("v", FLOATS), 4: {}}], "column 'v' is a dictionary of float; plain values are wanted"),
-        ([{0: "id", 2: Number("B", 1)}, number_field("x", FLOATS)], "column 'id' is null; whole numbers or strings"),
+        ([{**number_field("v", FLOATS), 4: {}}], "column 'v' is dictionary of float32; expected"),
         ([{0: "v", 2: Number("B", 200)}], "column 'v' is type 200;"),
     ],
 )  # fmt: skip
@@ -113,7 +112,7 @@ def test_other_columns_are_refused_by_name(fields: list[Written], complaint: str
         (lambda: arrow(v=ROWS) + b"more", "4 bytes came after the end"),
         (lambda: arrow(v=ROWS)[:-20], "are announced in the Arrow stream"),
         (lambda: batch_message(0, [], []), "a schema first"),
-        (lambda: written([number_field("a", FLOATS)], 2, [2], b"", b"1234"), "a buffer has 4 bytes; 2 numbers"),
+        (lambda: written([number_field("a", FLOATS)], 2, [2], b"", b"1234"), "a buffer has 4 bytes; expected 8"),
         (lambda: written([number_field("a", FLOATS)], 2, [2, 2], b"", b"12345678"), "2 lengths and 2 buffers"),
         (lambda: written([field("a", FIXED_LIST, {0: Number("i", -3)}, [number_field("item", FLOATS)])], 2, [2, 2], b"", b"", bytes(8)), "lists of -3"),
         (lambda: written([field("a", FIXED_LIST, {0: Number("i", 0)}, [number_field("item", FLOATS)])], 1 << 62, [1 << 62, 0], b"", b"", b""), "lists of 0"),

@@ -32,7 +32,7 @@ def decoded(body: bytes, most: int = 1000) -> Any:
 @each("dtype", DTYPES)
 @each("n", [0, 1, 2, 100_000])
 def test_numbers_are_read_as_they_were(dtype: str, n: int) -> None:
-    rows = np.random.default_rng(1).integers(0, 100, (n, 3))
+    rows = np.random.default_rng(1).integers(0, 100, (n, 3)).astype(dtype)
     found = decoded(json.dumps({"vectors": encoded(rows, dtype)}).encode())
     assert found.dtype == np.dtype(dtype)
     assert not found.flags.writeable

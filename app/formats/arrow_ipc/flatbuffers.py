@@ -38,10 +38,10 @@ class Table:
         place = self._led_to(field)
         return None if place is None else Table(self.message, place)
 
-    def string(self, field: int) -> str:
+    def string(self, field: int, most: int = _MOST_OF_STRING) -> str:
         """The beginning of a string, "" where there is none."""
         start, n = self.vector(field)
-        return bytes(self.message[start : start + min(n, _MOST_OF_STRING)]).decode(errors="replace")
+        return bytes(self.message[start : start + min(n, most)]).decode(errors="replace")
 
     def tables(self, field: int) -> list["Table"]:
         """The tables of a vector, none of which can take fewer than 32 bytes with its own."""

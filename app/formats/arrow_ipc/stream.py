@@ -4,90 +4,61 @@ Nothing in a stream is trusted. What it says beside its buffers counts as what a
 of tables and fields are those of `Schema.fbs` and `Message.fbs` of the Arrow format, which never change.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from struct import unpack_from
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Array
 from app.core.errors import InvalidInput
 from app.formats.arrow_ipc.flatbuffers import DAMAGED, Number, Structs, Table, Value, written
 from app.formats.base import Body
-from app.formats.json.body import pointer_to
+from bochner_client.tables import FORMATS, Field, Schema, index_columns
 
-NULL, INT, FLOAT, UTF8, LIST, STRUCT = 1, 2, 3, 5, 12, 13
-FIXED_LIST, LARGE_UTF8, LARGE_LIST, UTF8_VIEW = 16, 20, 21, 24
-TEXTS = (UTF8, LARGE_UTF8, UTF8_VIEW)
-_NAMES = (
-    *("none", "null", "int", "float", "binary", "utf8", "bool", "decimal", "date", "time", "timestamp", "interval"),
-    *("list", "struct", "union", "fixed_size_binary", "fixed_size_list", "map", "duration", "large_binary"),
-    *("large_utf8", "large_list", "run_end_encoded", "binary_view", "utf8_view", "list_view", "large_list_view"),
+INT, FLOAT, STRUCT, FIXED_LIST, LARGE_UTF8 = 2, 3, 13, 16, 20
+# The formats of Arrow's C data interface, by the numbers of types.
+_FORMATS = (
+    *("?none", "n", "?int", "?float", "z", "u", "b", "d", "td", "tt", "ts", "ti", "+l", "+s", "+u", "w"),
+    *("+w", "+m", "tD", "Z", "U", "+L", "+r", "vz", "vu", "+vl", "+vL"),
 )
-_FLOATS = ("<f2", "<f4", "<f8")
-
-
-class Field(NamedTuple):
-    """A column of a schema that came, or what the lists of one hold."""
-
-    name: str
-    code: int
-    """Which type it is of."""
-    called: str
-    """The type, in words."""
-    dtype: np.dtype[Any] | None
-    """Of numbers; None for all else."""
-    size: int
-    """Length of the lists of a FIXED_LIST."""
-    item: "Field | None"
-    """What lists hold."""
-
-    @property
-    def offsets(self) -> np.dtype[Any]:
-        """The dtype of where its lists or strings begin."""
-        return np.dtype("<i8" if self.code in (LARGE_LIST, LARGE_UTF8) else "<i4")
-
-    @property
-    def n_buffers(self) -> int:
-        """Buffers of it and of what its lists hold, those of views aside."""
-        if self.code == NULL:
-            return 0
-        own = 1 if self.code == FIXED_LIST else 3 if self.code in (UTF8, LARGE_UTF8) else 2
-        return own + (self.item.n_buffers if self.item is not None else 0)
-
-    @property
-    def quoted(self) -> str:
-        """The column, for an error."""
-        return f"column {self.name[:80]!r}"
-
-    @property
-    def pointer(self) -> str:
-        """The place of the column, for an error."""
-        return pointer_to(self.name[:80])
+_FLOATS = ("e", "f", "g")
+_EXTENSION, _PANDAS = "ARROW:extension:name", "pandas"
+_LONGEST_VALUE = 1 << 20
 
 
 def field_of(table: Table, holds: bool = True) -> Field:
     """Read a `Field`, and that of what its lists hold, if they may hold something."""
-    name, code = table.string(0), table.number(2, "B")
-    called = _NAMES[code] if code < len(_NAMES) else f"type {code}"
-    if table.table(4) is not None:
-        raise InvalidInput(f"column {name[:80]!r} is a dictionary of {called}; plain values are wanted: cast it first")
-    described = table.table(3)
-    dtype, size = None, 0
-    if described is not None and code == INT:
-        bits, signed = described.number(0, "i"), described.number(1, "B")
-        dtype = np.dtype(f"<{'i' if signed else 'u'}{bits // 8}") if bits in (8, 16, 32, 64) else None
-    elif described is not None and code == FLOAT:
-        precision = described.number(0, "h")
-        dtype = np.dtype(_FLOATS[precision]) if 0 <= precision < len(_FLOATS) else None
-    elif described is not None and code == FIXED_LIST:
-        size = described.number(0, "i")
+    name, described, encoded = table.string(0), table.table(3), table.table(4)
+    extension = _metadata(table, 6, _EXTENSION)
+    kind = _format(table.number(2, "B"), described)
     item = None
-    if holds and code in (FIXED_LIST, LIST, LARGE_LIST):
+    if holds and kind[:2] in ("+w", "+l", "+L"):
         (held,) = table.tables(5)
         item = field_of(held, holds=False)
-    return Field(name, code, dtype.name if dtype is not None else called, dtype, size, item)
+    values = Field(name, kind, item, extension=extension)
+    if encoded is None:
+        return values
+    index = encoded.table(1)
+    places = "i" if index is None else _format(INT, index)
+    return Field(name, places, values=values, dictionary=encoded.number(0, "q"))
+
+
+def _format(code: int, described: Table | None) -> str:
+    """The format of a type, which has a number and is described by a table."""
+    if described is not None and code == INT and (bits := described.number(0, "i")) in (8, 16, 32, 64):
+        return FORMATS[np.dtype(f"<{'i' if described.number(1, 'B') else 'u'}{bits // 8}")]
+    if described is not None and code == FLOAT and 0 <= (precision := described.number(0, "h")) < len(_FLOATS):
+        return _FLOATS[precision]
+    if described is not None and code == FIXED_LIST:
+        return f"+w:{described.number(0, 'i')}"
+    return _FORMATS[code] if code < len(_FORMATS) else f"?type {code}"
+
+
+def _metadata(table: Table, field: int, key: str) -> str:
+    """A value of the metadata of a schema or a column, "" where there is none."""
+    found = (pair for pair in table.tables(field) if pair.string(0) == key)
+    return next((pair.string(1, _LONGEST_VALUE) for pair in found), "")
 
 
 Written = dict[int, Value]
@@ -118,7 +89,7 @@ _FILE = b"ARROW1"
 
 
 class Batch(NamedTuple):
-    """A record batch."""
+    """A record batch, or the values of a dictionary."""
 
     n: int
     """How many rows it has."""
@@ -129,16 +100,11 @@ class Batch(NamedTuple):
     variadic: list[int]
     """Further buffers of each column of a type that has any number of them."""
     body: memoryview
-
-    def buffer(self, place: int, dtype: np.dtype[Any], n: int) -> Array:
-        """The first n numbers of a buffer, not copied."""
-        start, nbytes = self.buffers[place]
-        if n * dtype.itemsize > nbytes:
-            raise InvalidInput(f"a buffer has {nbytes} bytes; {n} numbers of {dtype} are wanted")
-        return np.frombuffer(self.body, dtype, n, start) if n else np.empty(0, dtype)
+    dictionaries: "Mapping[int, Batch]"
+    """The dictionaries of its columns, by their numbers."""
 
 
-def read(body: Body) -> tuple[list[Field], list[Batch]]:
+def read(body: Body) -> tuple[Schema, list[Batch]]:
     """The columns of a stream, and its record batches.
 
     Raises:
@@ -148,8 +114,9 @@ def read(body: Body) -> tuple[list[Field], list[Batch]]:
     whole = memoryview(body.content).toreadonly()
     if body.content[:6] == _FILE:
         raise InvalidInput("an Arrow file came; an Arrow stream is wanted (pyarrow.ipc.new_stream, write_ipc_stream)")
-    fields: list[Field] | None = None
+    schema: Schema | None = None
     batches: list[Batch] = []
+    dictionaries: Mapping[int, Batch] = {}
     said = 0
     try:
         for message, content in _messages(whole):
@@ -157,20 +124,22 @@ def read(body: Body) -> tuple[list[Field], list[Batch]]:
             body.check_options(said, 0)
             table = Table.root(message)
             kind, header = table.number(1, "B"), table.table(2)
-            if header is None or (fields is None) != (kind == _SCHEMA):
+            if header is None or (schema is None) != (kind == _SCHEMA):
                 raise InvalidInput("a schema first, and then record batches, are wanted in an Arrow stream")
-            if fields is None:
-                fields = _schema(table, header)
+            if schema is None:
+                schema = _schema(table, header)
             elif kind == _RECORD_BATCH:
-                batches.append(_batch(header, content))
+                batches.append(_batch(header, content, dictionaries))
+            elif kind == _DICTIONARY and (values := header.table(1)) is not None and not header.number(2, "B"):
+                dictionaries = {**dictionaries, header.number(0, "q"): _batch(values, content, {})}
             else:
-                what = "a dictionary" if kind == _DICTIONARY else f"a message of type {kind}"
-                raise InvalidInput(f"{what} came in the Arrow stream; record batches of plain values are wanted")
+                what = "a change of a dictionary" if kind == _DICTIONARY else f"a message of type {kind}"
+                raise InvalidInput(f"{what} came in the Arrow stream; expected record batches")
     except DAMAGED as error:
         raise InvalidInput(f"the body is not an Arrow stream: {str(error)[:200]}") from error
-    if fields is None:
+    if schema is None:
         raise InvalidInput("the body is not an Arrow stream: it has no schema")
-    return fields, batches
+    return schema, batches
 
 
 def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
@@ -198,16 +167,17 @@ def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
         raise InvalidInput(f"{len(whole) - at} bytes came after the end of the Arrow stream")
 
 
-def _schema(message: Table, schema: Table) -> list[Field]:
+def _schema(message: Table, schema: Table) -> Schema:
     version = message.number(0, "h")
     if version not in _VERSIONS:
         raise InvalidInput(f"the Arrow stream is of version {version}; {' or '.join(_VERSIONS.values())} is wanted")
     if schema.number(0, "h"):
         raise InvalidInput("the Arrow stream is big-endian; little-endian is wanted")
-    return [field_of(field) for field in schema.tables(1)]
+    index = index_columns({_PANDAS.encode(): _metadata(schema, 2, _PANDAS).encode()})
+    return Schema([field_of(field) for field in schema.tables(1)], index)
 
 
-def _batch(header: Table, body: memoryview) -> Batch:
+def _batch(header: Table, body: memoryview, dictionaries: Mapping[int, Batch]) -> Batch:
     compression = header.table(3)
     if compression is not None:
         codec = _CODECS.get(compression.number(0, "b"), "something")
@@ -225,7 +195,7 @@ def _batch(header: Table, body: memoryview) -> Batch:
     variadic = _numbers(header, 4)
     if variadic and min(variadic) < 0:
         raise InvalidInput(f"a record batch has {min(variadic)} buffers of views")
-    return Batch(n, nodes, buffers, variadic, body)
+    return Batch(n, nodes, buffers, variadic, body, dictionaries)
 
 
 def _numbers(header: Table, field: int, shape: tuple[int, ...] = (-1,)) -> list[Any]:

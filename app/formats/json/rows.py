@@ -150,7 +150,13 @@ def _check_numbers(value: JsonList, pointer: str) -> None:
 
 
 MEMBERS = ("base64", "shape", "dtype")
-DTYPES = ("float32", "float64", *(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")))
+DTYPES = (
+    "float16",
+    "float32",
+    "float64",
+    "bool",
+    *(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")),
+)
 # Characters that are read at a time, a millisecond of the interpreter; four of them are three bytes.
 _PART = 1 << 20
 

@@ -83,6 +83,10 @@ class Format(ABC):
     """Whether the spans of a file tell exactly how many rows they have."""
 
     @abstractmethod
+    def names(self, file: File, columns: Columns) -> list[str] | None:
+        """Names of the columns of the vector; None where they have none. Raises as `spans` does."""
+
+    @abstractmethod
     def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
         """The file in spans of about `most` rows, at least one.
 

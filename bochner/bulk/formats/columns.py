@@ -1,6 +1,6 @@
 """Between tables of Arrow and matrices: which columns are the vector, and which is kept."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +9,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bochner.bulk.errors import Unreadable
+from bochner_client.tables import ID, Schema, TableError, table_of_all
 
 Array = NDArray[Any]
-
-_ID = "id"
 
 
 @dataclass(frozen=True)
@@ -25,17 +24,23 @@ class Columns:
         ids: the one that is kept beside the results. None for the one called `id`, where `names` is None and there is
             one.
         header: whether a CSV begins with a line of names; None for what its first line looks like.
+        order: those of the vector in the files that were read before, where `names` is None.
     """
 
     width: int
     names: tuple[str, ...] | None = None
     ids: str | None = None
     header: bool | None = None
+    order: tuple[str, ...] | None = None
 
-    def chosen(self, names: Sequence[str]) -> tuple[list[str], str | None]:
-        """Of the columns of a table, those of the vector and that of the ids."""
-        ids = self.ids or (_ID if self.names is None and _ID in names else None)
-        wanted = [one for one in names if one != ids] if self.names is None else list(self.names)
+    def chosen(self, names: Sequence[str], frame_index: Set[str] = frozenset()) -> tuple[list[str], str | None]:
+        """Of the columns of a table, those of the vector and that of the ids; an index of pandas is neither."""
+        ids = self.ids or (ID if self.names is None and ID in names else None)
+        wanted = (
+            [one for one in names if one != ids and one not in frame_index] if self.names is None else [*self.names]
+        )
+        if self.order is not None and sorted(wanted) == sorted(self.order):
+            wanted = [*self.order]
         missing = [one for one in (*wanted, *([ids] if ids else [])) if one not in names]
         if missing:
             raise Unreadable(f"there is no column {missing[0]!r}")
@@ -47,21 +52,15 @@ class Columns:
         return wanted, ids
 
 
-def check_schema(schema: pa.Schema, names: Sequence[str], width: int) -> None:
+def check_schema(schema: Schema, names: Sequence[str], width: int) -> None:
     """Raise Unreadable where columns make no rows of this width, as far as their types tell."""
-    types = [schema.field(name).type for name in names]
-    if len(types) == 1 and _is_list(types[0]):
-        if not _is_number(types[0].value_type):
-            raise Unreadable(f"column {names[0]!r} has lists of {types[0].value_type}; numbers are wanted")
-        found = types[0].list_size if pa.types.is_fixed_size_list(types[0]) else width
-    else:
-        for name, one in zip(names, types, strict=True):
-            if not _is_number(one):
-                raise Unreadable(
-                    f"column {name!r} is of type {one}; columns of numbers, or one of lists of numbers, are wanted: "
-                    "name them with --columns"
-                )
-        found = len(types)
+    by_name = {field.name: field for field in schema.fields}
+    fields = [by_name[name] for name in names]
+    try:
+        Schema(fields).check(range(len(fields)), beside=())
+    except TableError as error:
+        raise Unreadable(f"{error}: name them with --columns") from None
+    found = (width if fields[0].size is None else fields[0].size) if fields[0].is_list else len(fields)
     if found != width:
         raise Unreadable(f"rows have {found} entries; this map takes {width}")
 
@@ -71,28 +70,10 @@ def matrix(batch: pa.RecordBatch, width: int, first: int) -> Array:
 
     `first` is the number of its first row in the span.
     """
-    if batch.num_columns == 1 and _is_list(batch.schema.types[0]):
-        return _of_lists(batch.column(0), width, first)
-    dtypes = [np.dtype(one.to_pandas_dtype()) for one in batch.schema.types]
-    if any(column.null_count for column in batch.columns):
-        dtypes.append(np.dtype(np.float32))
-    dtype = np.result_type(*dtypes, *([np.float32] if np.float16 in dtypes else []))
-    wanted = pa.schema([pa.field(name, pa.from_numpy_dtype(dtype)) for name in batch.schema.names])
-    # A cast refuses whole numbers that it would round.
-    rows: Array = batch.cast(wanted).to_tensor(null_to_nan=True, row_major=True).to_numpy()
-    return rows
-
-
-def _of_lists(column: pa.Array, width: int, first: int) -> Array:
-    if column.null_count:
-        raise Unreadable("it is missing", first + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False))))
-    lengths = column.value_lengths().to_numpy(zero_copy_only=False)
-    odd = np.flatnonzero(lengths != width)
-    if odd.size:
-        raise Unreadable(f"it has {lengths[odd[0]]} entries; this map takes {width}", first + int(odd[0]))
-    values = column.flatten().to_numpy(zero_copy_only=False)
-    rows: Array = values.reshape(len(column), width)
-    return rows.astype(np.float32) if rows.dtype == np.float16 else rows
+    try:
+        return table_of_all(batch, width).rows()
+    except TableError as error:
+        raise Unreadable(error.detail, None if error.row is None else first + error.row) from None
 
 
 def result_type(of_row: tuple[int, ...], dtype: np.dtype[Any]) -> pa.DataType:
@@ -117,11 +98,3 @@ def results(found: Array) -> pa.Array:
         made = result_type(found.shape[axis:], found.dtype)
         array = pa.FixedSizeListArray.from_arrays(array, type=made)
     return array
-
-
-def _is_list(one: pa.DataType) -> bool:
-    return any(of(one) for of in (pa.types.is_fixed_size_list, pa.types.is_list, pa.types.is_large_list))
-
-
-def _is_number(one: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(one) or pa.types.is_floating(one))

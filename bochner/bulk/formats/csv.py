@@ -38,6 +38,11 @@ class Csv(Format):
     suffixes = (".csv",)
     counts_rows = False
 
+    def names(self, file: File, columns: Columns) -> list[str] | None:
+        """Those in its first line, if that has names."""
+        head = _head(file, columns)
+        return columns.chosen(head.names)[0] if head.begins else None
+
     def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
         """Runs of lines of some 32 MiB, each of which can be read without the others."""
         head = _head(file, columns)
@@ -63,9 +68,11 @@ class Csv(Format):
         return _lines(file, _head(file, columns).begins, span.start)
 
     def check(self, shape: Shape) -> None:
-        """Refuse complex numbers."""
+        """Refuse complex numbers, and ids that are no text."""
         if shape.dtype.kind == "c":
             raise Refused("CSV has no complex numbers: take --format parquet or npy")
+        if shape.ids is not None and (pa.types.is_nested(shape.ids) or "binary" in str(shape.ids)):
+            raise Refused(f"CSV has no ids of type {shape.ids}: take --format parquet")
 
     @contextmanager
     def write(self, sink: Any, shape: Shape) -> Iterator[Writer]:
@@ -125,9 +132,8 @@ def _is_header(cells: list[str]) -> bool:
 
 
 def _is_number(cell: str) -> bool:
-    with suppress(ValueError):
-        float(cell)
-        return True
+    with suppress(pa.ArrowInvalid):
+        return bool(pa.scalar(cell.strip()).cast(pa.float64()).is_valid)
     return False
 
 

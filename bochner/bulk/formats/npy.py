@@ -20,6 +20,9 @@ class Npy(Format):
 
     suffixes = (".npy",)
 
+    def names(self, file: File, columns: Columns) -> None:
+        """An array has none."""
+
     def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
         """Equal numbers of rows, any of which can be read without the others."""
         if columns.names is not None or columns.ids is not None:

@@ -11,6 +11,7 @@ from pyarrow import parquet
 from bochner.bulk.files import File, is_local, located, opened
 from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_type, results
+from bochner_client.tables import schema_of
 
 # Of each column of a file elsewhere, at a time: row groups may be of any size.
 _READ_BYTES = 1 << 20
@@ -23,11 +24,17 @@ class Parquet(Format):
 
     suffixes = (".parquet", ".pq")
 
+    def names(self, file: File, columns: Columns) -> list[str] | None:
+        """The columns of numbers; None where a row is one list, however it is called."""
+        with _opened(file.url) as table:
+            names, _ = _chosen(table, columns)
+        return names if len(names) > 1 else None
+
     def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
         """Row groups together, as long as they have `most` rows at most; a larger one for itself."""
         with _opened(file.url) as table:
-            names, _ = columns.chosen(table.schema_arrow.names)
-            check_schema(table.schema_arrow, names, columns.width)
+            names, _ = _chosen(table, columns)
+            check_schema(schema_of(table.schema_arrow), names, columns.width)
             sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
         found = [Span(0, 0, 0)]
         for group, rows in enumerate(sizes):
@@ -39,8 +46,10 @@ class Parquet(Format):
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
         """Read row groups page by page."""
         with _opened(file.url) as table:
-            _, ids = columns.chosen(table.schema_arrow.names)
+            _, ids = _chosen(table, columns)
             kind = table.schema_arrow.field(ids).type if ids else None
+        if kind is not None and pa.types.is_dictionary(kind):
+            kind = kind.value_type
         return Reading(span.rows, kind, self._batches(file, span, columns, batch_rows, threads > 1))
 
     def first_row(self, file: File, span: Span, columns: Columns) -> int:
@@ -52,12 +61,15 @@ class Parquet(Format):
     def _batches(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: bool) -> Iterator[Batch]:
         first = 0
         with _opened(file.url) as table:
-            names, ids = columns.chosen(table.schema_arrow.names)
+            names, ids = _chosen(table, columns)
         kept, groups = [*names, *([ids] if ids else [])], list(range(span.start, span.stop))
         with _span(file, span, kept) as table:
             read = table.iter_batches(batch_rows, row_groups=groups, columns=kept, use_threads=threads)
             for batch in read:
-                yield Batch(matrix(batch.select(names), columns.width, first), batch.column(ids) if ids else None)
+                beside = batch.column(ids) if ids else None
+                if isinstance(beside, pa.DictionaryArray):
+                    beside = beside.dictionary_decode()
+                yield Batch(matrix(batch.select(names), columns.width, first), beside)
                 first += len(batch)
 
     def check(self, shape: Shape) -> None:
@@ -91,6 +103,10 @@ class Parquet(Format):
                 return int(table.metadata.num_rows)
         except pa.ArrowInvalid:
             return None
+
+
+def _chosen(table: parquet.ParquetFile, columns: Columns) -> tuple[list[str], str | None]:
+    return columns.chosen(table.schema_arrow.names, schema_of(table.schema_arrow).frame_index)
 
 
 @contextmanager

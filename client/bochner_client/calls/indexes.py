@@ -1,9 +1,7 @@
 """Indexes: create, list, look at, delete; put vectors into them, take them out, search, find duplicates."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
-
-import numpy as np
 
 from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
@@ -20,7 +18,7 @@ from bochner_client.requests import (
     as_nothing,
     written_json,
 )
-from bochner_client.rows import Rows, as_member, sample_members
+from bochner_client.rows import Rows, as_member, listed, sample_members
 
 Keep = Literal["codes", "vectors"]
 """What an index keeps of vectors."""
@@ -106,15 +104,16 @@ def delete_index(name: str) -> Request[None]:
 
 
 def upsert_vectors(
-    name: str, ids: Iterable[object] | None, vectors: Rows, tags: Sequence[str | None] | None = None
+    name: str, ids: Iterable[object] | None, vectors: Rows, tags: Iterable[object] | None = None
 ) -> Request[int]:
     """Put vectors into an index, in the place of those with the same ids: all of them, or none. How many they are.
 
     Args:
         name: the index's name.
-        ids: whole numbers or strings, each once; None for those that a dataset has.
+        ids: whole numbers or strings, each once, as a list, an array or a column of a frame; None for those that a
+            dataset has.
         vectors: the rows, one for each id.
-        tags: one for each, for searches to go by; None for those without.
+        tags: one for each, for searches to go by; None, or a missing value, for those without.
 
     Raises:
         InvalidInput: a row has no codes, or ids or tags are none.
@@ -123,9 +122,9 @@ def upsert_vectors(
     """
     body: dict[str, Any] = {"vectors": as_member(vectors)}
     if ids is not None:
-        body["ids"] = [*map(_plain, ids)]
+        body["ids"] = listed(ids, "ids")
     if tags is not None:
-        body["tags"] = list(tags)
+        body["tags"] = listed(tags, "tags")
     return Request(
         method="POST",
         path=address("v1", "indexes", name, "vectors"),
@@ -207,8 +206,3 @@ def start_duplicates(name: str, min_similarity: float) -> Flow[str]:
         reads=as_json(lambda record: str(record["id"])),
     )
     return (yield from exchange(request))
-
-
-def _plain(one: Any) -> Any:
-    """A number of NumPy as Python has it."""
-    return one.item() if isinstance(one, np.generic) else one

@@ -3,11 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_array
+
+from bochner_client.arrays import as_numbers
+from bochner_client.tables import Table, as_table
 
 Block = NDArray[Any] | sparse.csr_array
 """Rows of float32 or float64 as a service takes them, (n, d)."""
@@ -33,11 +35,12 @@ class Rows:
 
     def __init__(self, x: Any, missing: bool = False) -> None:
         self._finite: bool | str = "allow-nan" if missing else True
-        self._x = _sliceable(x)
-        if self._x.ndim != 2:
+        self._table = as_table(x)
+        self._x = x if self._table is not None else _sliceable(x)
+        if self._table is None and self._x.ndim != 2:
             check_array(self._x)  # says what is wanted
-        self.n, self.d = int(self._x.shape[0]), int(self._x.shape[1])
-        self.named = x if isinstance(self._x, _Frame) and self._x.is_named else None
+        self.n, self.d = map(int, self._x.shape if self._table is None else (self._table.n, self._table.d))
+        self.named = _named(x, self._table)
         """The frame, where its columns are those of the rows; else None."""
         self.bytes_before = self._sparse_bytes()
         """Bytes of all rows before each row in a body, and in all, (n + 1,), of rows that are sent as sparse ones.
@@ -61,8 +64,11 @@ class Rows:
         Raises:
             ValueError: an entry is no finite number.
         """
+        some = self._table.rows(start, stop) if self._table is not None else self._x[start:stop]
+        if isinstance(some, np.ndarray) and some.dtype.kind not in "biufc":
+            some = as_numbers(some)
         checked: Any = check_array(
-            self._x[start:stop],
+            some,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],
             ensure_all_finite=self._finite,
@@ -85,28 +91,6 @@ class Rows:
         return found if found[-1] < self.bytes_per_row * self.n else None
 
 
-class _Frame:
-    """A table of columns of numbers, or of one column of vectors, as an array that is made when it is sliced."""
-
-    ndim = 2
-
-    def __init__(self, frame: Any) -> None:
-        self._frame = frame
-        kinds = list(frame.schema.values())
-        self.is_named = not (len(kinds) == 1 and isinstance(kinds[0], nw.Array))
-        self.shape = (len(frame), len(kinds) if self.is_named else int(kinds[0].shape[0]))
-
-    def __getitem__(self, wanted: slice) -> NDArray[Any]:
-        some = self._frame[wanted]
-        if self.is_named:
-            numbers: NDArray[Any] = some.to_numpy()
-            return numbers
-        vectors = some.get_column(some.columns[0]).to_arrow()
-        if vectors.null_count:
-            raise ValueError("X has rows that are null")
-        return np.asarray(vectors.flatten()).reshape(-1, self.shape[1])
-
-
 class _Elsewhere:
     """A tensor in the memory of another device, of which the rows that are wanted are brought here."""
 
@@ -117,20 +101,24 @@ class _Elsewhere:
         return np.from_dlpack(self._tensor[wanted], device="cpu")
 
 
+def _named(x: Any, table: Table | None) -> Any:
+    """The frame without the columns that are none of the rows'; None where rows are lists."""
+    if table is None or table.is_of_lists:
+        return None
+    names = [field.name for field in table.fields]
+    if len(names) == len(table.schema.fields):
+        return x
+    return x.select(names) if hasattr(x, "select") else x[names]
+
+
 def _sliceable(x: Any) -> Any:
     """What has `ndim`, `shape` and slices of rows that scikit-learn's checks take."""
     if isinstance(x, np.ndarray):
         return x
     if sparse.issparse(x):
         return sparse.csr_array(x)  # type: ignore[call-overload]
-    if nw.dependencies.is_into_dataframe(x):
-        return _Frame(nw.from_native(x, eager_only=True))
-    if nw.dependencies.is_polars_lazyframe(x):
+    if hasattr(x, "collect"):
         raise ValueError("a LazyFrame came, whose rows are not there yet; collect() it first")
-    if hasattr(x, "__arrow_c_stream__"):
-        import pyarrow  # narwhals reads such rows through it
-
-        return _Frame(nw.from_native(pyarrow.table(x), eager_only=True))
     if hasattr(x, "__dlpack__"):
         return np.from_dlpack(x) if x.__dlpack_device__()[0] == _CPU else _Elsewhere(x)
     return np.asarray(x)

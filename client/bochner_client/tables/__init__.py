@@ -1,0 +1,25 @@
+"""Tables of any kind as rows of numbers: one set of rules for frames, Arrow and Parquet, here and in the service."""
+
+from bochner_client.tables.columns import Column, Texts
+from bochner_client.tables.fields import FORMATS, Field, TableError, index_columns
+from bochner_client.tables.numbers import is_missing, objects_as_numbers
+from bochner_client.tables.sources import as_table, schema_of, table_of_all
+from bochner_client.tables.table import ID, TAG, Schema, Table
+
+__all__ = [
+    "FORMATS",
+    "ID",
+    "TAG",
+    "Column",
+    "Field",
+    "Schema",
+    "Table",
+    "TableError",
+    "Texts",
+    "as_table",
+    "index_columns",
+    "is_missing",
+    "objects_as_numbers",
+    "schema_of",
+    "table_of_all",
+]

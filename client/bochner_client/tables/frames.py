@@ -1,0 +1,95 @@
+"""The columns of frames of pandas, which hand over their columns through Arrow only where pyarrow is there too."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bochner_client.tables.fields import FORMATS, Field, TableError
+from bochner_client.tables.numbers import Array, check_exact, objects_as_numbers, with_missing
+
+_SEQUENCES = (list, tuple, np.ndarray)
+
+
+def is_frame(x: Any) -> bool:
+    """Whether it is a frame of pandas."""
+    return _is_pandas(x) and hasattr(x, "columns")
+
+
+def is_series(x: Any) -> bool:
+    """Whether it is a column of pandas."""
+    return _is_pandas(x) and hasattr(x, "dtype") and hasattr(x, "iloc")
+
+
+def _is_pandas(x: Any) -> bool:
+    return type(x).__module__.partition(".")[0] == "pandas"
+
+
+@dataclass(frozen=True)
+class SeriesColumn:
+    """A column of a frame, as `Column` is one of a batch."""
+
+    field: Field
+    series: Any
+    first: int = 0
+
+    @property
+    def n(self) -> int:
+        """How many entries it has."""
+        return len(self.series)
+
+    def part(self, start: int, n: int) -> "SeriesColumn":
+        """Some of its entries."""
+        return replace(self, series=self.series.iloc[start : start + n], first=self.first + start)
+
+    def numbers(self) -> Array:
+        """A column of numbers, (n,), NaN where they are missing."""
+        if self.series.dtype == np.object_:
+            return objects_as_numbers(self.series.to_numpy(), self.field, self.first)
+        dtype = self.field.storage
+        if isinstance(self.series.dtype, np.dtype):
+            return with_missing(self.series.to_numpy(), np.empty(0, np.intp), self.field, self.first)
+        missing = np.flatnonzero(self.series.isna().to_numpy())
+        known = self.series.fillna(dtype.type(0)) if missing.size else self.series
+        return with_missing(known.to_numpy(dtype), missing, self.field, self.first)
+
+    def lists(self, width: int | None = None) -> Array:
+        """A column of lists of numbers, (n, width), NaN where numbers are missing; TableError as of `Column`."""
+        rows = []
+        for row, value in enumerate(self.series.to_numpy(), self.first):
+            if not isinstance(value, _SEQUENCES):
+                raise TableError("is null; expected a list of numbers", self.field.name, row)
+            found = np.asarray(value)
+            found = objects_as_numbers(found) if found.dtype == object else found
+            width = len(found) if width is None else width
+            if found.shape != (width,) or found.dtype.kind not in "biuf":
+                detail = f"has {found.dtype} of shape {found.shape}; expected {width} numbers, as in those before it"
+                raise TableError(detail, self.field.name, row)
+            rows.append(found)
+        dtype = np.result_type(*{one.dtype for one in rows}) if rows else np.dtype(np.float64)
+        for row, one in enumerate(rows, self.first):
+            check_exact(one, dtype, self.field, row, one.size)
+        return np.array(rows, np.float32 if dtype == np.float16 else dtype).reshape(len(rows), width or 0)
+
+
+def columns(frame: Any) -> list[SeriesColumn]:
+    """The columns of a frame."""
+    return [column(frame.iloc[:, place], str(name)) for place, name in enumerate(frame.columns)]
+
+
+def column(series: Any, name: str) -> SeriesColumn:
+    """A column of this name."""
+    if str(series.dtype).startswith("null"):  # Arrow's type of a column of nothing
+        series = series.astype(object)
+    dtype = series.dtype
+    # Of a nullable type, of one of Arrow, of a sparse one.
+    plain = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
+    if plain == np.object_:
+        there = series.dropna()
+        if len(there) and isinstance(there.iloc[0], _SEQUENCES):
+            return SeriesColumn(Field(name, "+l", Field("item", "g")), series.astype(object))
+        if dtype == np.object_:
+            return SeriesColumn(Field(name, "g"), series)
+    return SeriesColumn(
+        Field(name, FORMATS.get(plain, f"?{dtype}") if isinstance(plain, np.dtype) else f"?{dtype}"), series
+    )

@@ -1,0 +1,83 @@
+"""Which numbers are taken, and as what."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bochner_client.tables.fields import Field, TableError
+
+Array = NDArray[Any]
+
+# Of whole numbers, those that are looked at together.
+_AT_A_TIME = 1 << 16
+
+
+def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field, first: int) -> Array:
+    """Numbers (n,) with NaN at the places that are missing, in a dtype that has it; float16 as float32.
+
+    Raises:
+        TableError: that dtype would round a whole number. The first is in row `first`.
+    """
+    if not missing.size:
+        return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
+    known = numbers.copy()
+    known[missing] = 0
+    filled = known.astype(np.result_type(numbers, np.float32))
+    check_exact(known, filled.dtype, field, first)
+    filled[missing] = np.nan
+    return filled
+
+
+def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field, first: int, per_row: int = 1) -> None:
+    """Raise TableError if a dtype rounds one of these whole numbers, of which each row from `first` on has some."""
+    if numbers.dtype.kind not in "iu" or dtype.kind != "f" or 8 * numbers.itemsize <= np.finfo(dtype).nmant:
+        return
+    for start in range(0, numbers.size, _AT_A_TIME):
+        some = numbers[start : start + _AT_A_TIME]
+        cast = some.astype(dtype)
+        # 2^63 and 2^64, to which a float may round up, are no number of the dtype.
+        odd = (cast >= 2.0 ** (8 * some.itemsize - (some.dtype.kind == "i"))) | (cast.astype(some.dtype) != some)
+        if odd.any():
+            place = start + int(np.argmax(odd))
+            row = first + place // max(1, per_row)
+            raise TableError(f"{field.quoted} has {numbers[place]} in row {row}, which {dtype} would round", field.name)
+
+
+def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0) -> Array:
+    """Python objects of any shape as float64; None and the missing values of pandas become NaN.
+
+    Raises:
+        TableError: one of them is no number. Strings of digits are none, nor are decimals.
+        TypeError: one of them is nothing like a number.
+    """
+    kinds = {
+        kind for kind in set(map(type, values.flat)) if not (issubclass(kind, Real | np.bool_) or _is_missing(kind))
+    }
+    if kinds:
+        place = next(place for place, value in np.ndenumerate(values) if type(value) in kinds)
+        value = values[place]
+        where = f"{'' if field is None else field.quoted + ', '}row {first + place[0]}"
+        try:
+            float(value)
+        except TypeError as error:
+            raise TypeError(f"{where}: {error}") from None
+        except ValueError:
+            pass
+        name = None if field is None else field.name
+        raise TableError(f"{where} is {str(value)[:80]!r} of type {type(value).__name__}; expected a number", name)
+    if any(map(_is_missing, kinds)):
+        missing = np.fromiter((_is_missing(type(value)) for value in values.flat), bool, values.size)
+        values = np.where(missing.reshape(values.shape), np.nan, values)
+    found: Array = values.astype(np.float64)
+    return found
+
+
+def is_missing(value: object) -> bool:
+    """Whether it is None, NaN or a missing value of pandas."""
+    return _is_missing(type(value)) or (isinstance(value, float) and value != value)
+
+
+def _is_missing(kind: type) -> bool:
+    return kind is type(None) or kind.__name__ == "NAType"

@@ -1,0 +1,39 @@
+"""Tables of every kind, wherever they come from."""
+
+from typing import Any
+
+from bochner_client.tables import c_data, frames
+from bochner_client.tables.table import Schema, Table
+
+
+def as_table(x: Any) -> Table | None:
+    """Frames, tables and columns of pandas, polars, pyarrow and all that speaks Arrow; None for anything else.
+
+    Raises:
+        TableError: it is a table that is not there yet, or cannot be read.
+    """
+    if frames.is_frame(x):
+        return _of_columns(frames.columns(x))
+    if frames.is_series(x):
+        alone = frames.column(x, str(x.name))
+        return _of_columns([alone]) if alone.field.is_list else None
+    if not (hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__")):
+        return None
+    fields, index, batches = c_data.read(x)
+    is_alone = not (hasattr(x, "schema") or hasattr(x, "columns"))
+    return None if is_alone and not fields[0].is_list else Table(Schema(fields, index), batches)
+
+
+def table_of_all(x: Any, width: int) -> Table:
+    """A table of pyarrow, all of whose columns are those of vectors of this width."""
+    fields, _, batches = c_data.read(x)
+    return Table(Schema(fields), batches, range(len(fields)), (), width)
+
+
+def _of_columns(found: list[frames.SeriesColumn]) -> Table:
+    return Table(Schema([one.field for one in found]), [found])
+
+
+def schema_of(source: Any) -> Schema:
+    """The columns of a schema of pyarrow."""
+    return Schema(*c_data.read_schema(source))
