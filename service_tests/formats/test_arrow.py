@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
+from app.core.errors import InvalidInput, TooLarge
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number
@@ -135,6 +135,26 @@ def test_columns_that_share_their_numbers_are_refused() -> None:
     shared = pack("<4q", 0, 0, 0, 16)
     with pytest.raises(InvalidInput, match="buffers of 32 bytes overlap in the 16 of a record batch"):
         read(apart.replace(b"".join(places), shared * 2))
+
+
+@each("kind", ["a column", "lists"])
+def test_numbers_that_are_all_missing_take_no_memory_before_they_are_counted(kind: str) -> None:
+    nothing: Written = {0: "x", 1: Number("B", 1), 2: Number("B", 1), 3: {}}
+    n, lists = 1 << 40, field("x", FIXED_LIST, {0: Number("i", 1 << 30)}, [nothing])
+    content = written([nothing], n, [n]) if kind == "a column" else written([lists], 1 << 10, [1 << 10, n], b"")
+
+    def check(nbytes: int) -> None:
+        raise TooLarge(f"{nbytes}", limit="max_dataset_bytes", allowed=1, value=nbytes)
+
+    with pytest.raises(TooLarge, match=f"^{4 * n}$"):
+        Arrow().decode(Body(content, check_rows=check), 1, "vectors")
+
+
+def test_ids_of_a_dictionary_lie_within_it() -> None:
+    encoded = {**field("id", LARGE_UTF8, {}), 4: {0: Number("q", 7), 1: {0: Number("i", 8), 1: Number("B", 1)}}}
+    content = written([encoded, number_field("a", FLOATS)], 1, [1, 1], b"", b"\3", b"", bytes(4))
+    with pytest.raises(InvalidInput, match="column 'id' has a dictionary that is not in the stream"):
+        read(content, 1)
 
 
 def test_tables_that_many_others_lead_to_are_not_read_again_and_again() -> None:
