@@ -64,16 +64,9 @@ def _order(files: Sequence[File], looks: Sequence[Look]) -> tuple[str, ...] | No
     if not named:
         return None
     first, names = named[0]
-    odd = [(name, other) for name, other in named if sorted(other) != sorted(names)]
+    odd = [f"{name}: its columns are {_words(other)}" for name, other in named if sorted(other) != sorted(names)]
     if odd:
-        raise Refused(
-            listed(
-                [
-                    f"{name}: its columns are {_words(other)}; those of {first} are {_words(names)}"
-                    for name, other in odd
-                ]
-            )
-        )
+        raise Refused(f"{listed(odd)}\nexpected those of {first}, in any order: {_words(names)}")
     return tuple(names)
 
 

@@ -25,6 +25,10 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "damaged.parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(100) + b"PAR1"), "damaged.parquet: "),
     "bare.csv": (lambda path: path.write_text("1.5,2,3,4,5\n"), "bare.csv: its first line has the number 1.5: say"),
     "short.csv": (lambda path: path.write_text("a,b,c,d,e\n1,2,3,4,5\n\n1,2,3,4\n"), "short.csv, row 1: it has 4"),
+    "digits.csv": (
+        lambda path: path.write_text("a,b,c,d,e\n1,2,3,4,5\n1,2,1_000,4,5\n"),
+        "digits.csv, row 1: column 'c' is '1_000'; a ",
+    ),
     "words.csv": (lambda path: path.write_text("a,b,c,d,e\n1,2,x,4,5\n"), "words.csv, row 0: column 'c' is 'x'; a "),
 }
 """What makes a file, and what is said of it."""

@@ -90,6 +90,30 @@ def test_columns_are_chosen_by_name_and_numbers_of_all_types_make_rows(tmp_path:
     assert "has 9007199254740993 in row 0, which float64 would round" in complaint
 
 
+@pytest.mark.gate
+def test_files_go_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    bulk, parquet = pytest.importorskip("bochner.bulk"), pytest.importorskip("pyarrow.parquet")
+    x, names = rows(3), [*"abcde"]
+    (tmp_path / "in").mkdir()
+
+    def write(name: str, order: list[str], first: str = "") -> None:
+        lines = [",".join(order), *(",".join(str(row[names.index(one)]) for one in order) for row in x)]
+        (tmp_path / "in" / name).write_text("\n".join(lines).replace("a", first or "a", 1))
+
+    write("1.csv", names)
+    write("2.csv", names[::-1])
+    frame = table(x, name=["q", "r", "s"]).to_pandas().set_axis(["id", *names], axis=1).set_axis([7, 2, 9])
+    frame[["e", "a", "d", "c", "id", "b"]].to_parquet(tmp_path / "in" / "3.parquet")
+    run = partial(bulk.run, str(tmp_path / "in"), computing=computing(bulk), columns=bulk.Columns(D), note={})
+    assert run(str(tmp_path / "out"), file_format="parquet").rows == 9
+    for name in "123":
+        np.testing.assert_array_equal(features(tmp_path / "out" / f"{name}.parquet"), computing(bulk).map.transform(x))
+    assert parquet.read_table(tmp_path / "out" / "3.parquet").column("id").to_pylist() == ["q", "r", "s"]
+    write("2.csv", names[::-1], first="z")
+    with pytest.raises(bulk.Refused, match=r"^2.csv: its columns are e, d, c, b, z\nexpected those of 1.csv"):
+        run(str(tmp_path / "other"), file_format="parquet")
+
+
 @pytest.mark.nightly
 def test_other_filesystems_are_read_and_written(tmp_path: Path) -> None:
     bulk = pytest.importorskip("bochner.bulk")
