@@ -31,17 +31,22 @@ class File(NamedTuple):
 
 def located(url: str) -> tuple[AbstractFileSystem, str]:
     """The filesystem of an address, and the path there; Refused where there is no such filesystem."""
+    if "::" in url:
+        raise Refused(f"{url}: expected one address, got a chain of them, with '::'")
     try:
         filesystem, path = url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise Refused(f"{url}: {error}") from None
-    return filesystem, str(path).rstrip("/")
+    except Exception as error:  # each filesystem has exceptions of its own
+        raise Refused(f"{url}: {said(error)}") from None
+    return filesystem, str(path).rstrip("/") or str(path)[:1]
 
 
 def absolute(url: str) -> str:
     """The address as any process understands it."""
-    filesystem, path = located(url)
-    return path if is_local(url) else str(filesystem.unstrip_protocol(path))
+    return _url(*located(url))
+
+
+def _url(filesystem: AbstractFileSystem, path: str) -> str:
+    return path if isinstance(filesystem, LocalFileSystem) else str(filesystem.unstrip_protocol(path))
 
 
 def is_local(url: str) -> bool:
@@ -82,13 +87,14 @@ def found(url: str, suffixes: tuple[str, ...]) -> list[File]:
     try:
         is_one = filesystem.isfile(path)
         listed = {path: filesystem.info(path)} if is_one else filesystem.find(path, detail=True)
-    except OSError as error:
+    except (OSError, ValueError, NotImplementedError) as error:
         raise Refused(f"{url}: {said(error)}") from None
     files = []
     for one, told in sorted(listed.items()):
-        name = one.removeprefix(path).lstrip("/") or one.rpartition("/")[2]
-        if one == path or (name.endswith(suffixes) and not any(part[0] in "_." for part in name.split("/"))):
-            files.append(File(f"{url.rstrip('/')}/{name}" if one != path else url, name, told["size"], _version(told)))
+        # Keys of an object store may have empty parts; paths of this machine have none.
+        parts = [part for part in one.removeprefix(path).split("/") if part] or [one.rpartition("/")[2]]
+        if one == path or (one.endswith(suffixes) and not any(part[0] in "_." for part in parts)):
+            files.append(File(_url(filesystem, one), "/".join(parts), told["size"], _version(told)))
     if not files:
         raise Refused(f"{url}: there is no file {', '.join(suffixes)}" if listed else f"{url}: there is nothing")
     return files
@@ -172,6 +178,8 @@ def read_json(url: str) -> Any:
         return json.loads(filesystem.cat_file(path))
     except FileNotFoundError:
         return None
+    except ValueError as error:
+        raise Refused(f"{url}: {said(error)}") from None
 
 
 def write_json(url: str, document: Any) -> None:
@@ -180,7 +188,7 @@ def write_json(url: str, document: Any) -> None:
         file.write(json.dumps(document, indent=1).encode())
 
 
-def said(error: OSError | ValueError) -> str:
+def said(error: Exception) -> str:
     """What went wrong, in a line."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words.splitlines()[0] if words else type(error).__name__

@@ -54,7 +54,7 @@ def planned(
         rows = sum(span.rows for span in of_file) if _counts(file) else None
         return [Task(file, tuple(of_file), (Part(out, rows),))], columns
     tasks = [task for file, found in zip(files, spans, strict=True) for task in _cut(file, found, out, suffix, most)]
-    _check_names([(part.url, task.file.name) for task in tasks for part in task.parts])
+    _check_names([(part.url, task.file.url) for task in tasks for part in task.parts])
     return tasks, columns
 
 

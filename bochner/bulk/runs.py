@@ -105,7 +105,7 @@ def run(
                 raise Refused(f"{out} is there already: remove it, or name another")
             with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:
                 outcomes = list((runner or here)(work, tasks, told))
-    except OSError as error:
+    except (OSError, NotImplementedError) as error:  # the latter of filesystems that are only read
         raise Unwritable(f"{out}: {files.said(error)}") from error
     return Report(
         sum(one.rows for one in outcomes),
@@ -143,7 +143,8 @@ def here(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
 
 def _target(source: str, out: str, found: list[File], file_format: str | None) -> tuple[str, bool]:
     """The format of new files, and whether there is to be a folder of them."""
-    if f"{out}/".startswith(f"{source}/") or f"{source}/".startswith(f"{out}/"):
+    within, around = f"{out.rstrip('/')}/", f"{source.rstrip('/')}/"
+    if within.startswith(around) or around.startswith(within):
         raise Refused(f"{out} and {source} lie within each other: what is written is not to be read")
     of_out = format_of(out)
     if not files.is_file(source) or of_out is None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -90,5 +91,38 @@ def test_a_file_takes_the_place_of_no_other_and_one_of_two_runs_at_once_is_refus
     with pytest.raises(bulk.Refused, match=r"one.npy is there already"):
         bulk.run(f"{source}/a.npy", one, computing(bulk), columns, {})
     np.savetxt(tmp_path / "in" / "a.csv", rows(3), delimiter=",", header="a,b,c,d,e", comments="")
-    with pytest.raises(bulk.Refused, match=r"a.csv and a.npy would both become .*/out/a.npy"):
+    with pytest.raises(bulk.Refused, match=r"a.csv and .*a.npy would both become .*/out/a.npy"):
         bulk.run(source, str(tmp_path / "out"), computing(bulk), columns, {}, file_format="npy")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("source", "told"),
+    [
+        ("zip://rows::a.zip", "zip://rows::a.zip: expected one address, got a chain of them"),
+        ("simplecache::memory://odd", "simplecache::memory://odd: expected one address, got a chain"),
+        ("zip://rows", "zip://rows: "),
+        ("nope://rows", "nope://rows: Protocol not known: nope"),
+        ("reference://rows", "reference://rows: "),
+        ("data:,rows", "data://,rows: "),
+        ("a\0b", "embedded null byte"),
+        ("memory://clash", r"memory:///clash/x//b.npy and memory:///clash/x/b.npy would both become .*/out/x/b.npy"),
+        ("memory://odd", ["%20 ü.npy", "x/b.npy"]),
+        ("memory://odd/x/", ["b.npy"]),
+        ("file:{}/per%20 ü//", ["a.npy"]),
+    ],
+)
+def test_addresses_are_read_or_refused_in_a_sentence(source: str, told: str | list[str], tmp_path: Path) -> None:
+    bulk, memory = pytest.importorskip("bochner.bulk"), pytest.importorskip("fsspec").filesystem("memory")
+    (tmp_path / "per%20 ü").mkdir()
+    np.save(tmp_path / "per%20 ü" / "a.npy", rows(3))
+    for key in ("odd/x//b.npy", "odd/%20 ü.npy", "clash/x/b.npy", "clash/x//b.npy"):
+        memory.pipe(f"/{key}", (tmp_path / "per%20 ü" / "a.npy").read_bytes())
+    given: Any = source.format(tmp_path), str(tmp_path / "out"), computing(bulk), bulk.Columns(D), {}
+    if isinstance(told, str):
+        with pytest.raises(bulk.Refused, match=told):
+            bulk.run(*given)
+    else:
+        assert bulk.run(*given).new == 3 * len(told)
+        out = tmp_path / "out"
+        assert sorted(str(one.relative_to(out)) for one in out.rglob("*.npy")) == told
