@@ -2,7 +2,8 @@
 
 import io
 from base64 import b64encode
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -10,10 +11,11 @@ from numpy.lib import format as npy_format
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bochner_client.errors import InvalidAnswer
-from bochner_client.requests import NPY, NPZ, Body, Head, Joined, Reads, Sink
+from bochner_client.requests import NPY, NPZ, Body, Joined, Reading, Reads
 from bochner_client.tables import as_table, objects_as_numbers
 
 Array = NDArray[Any]
+T = TypeVar("T")
 
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 # Of dtypes that the service reads: booleans, whole numbers, and floats of 4 and 8 bytes.
@@ -84,19 +86,15 @@ def as_array(dtype: DTypeLike | None = None, out: Array | None = None) -> Reads[
         raise ValueError(f"dtype {wanted} came; one of floating-point or complex numbers is wanted")
     if out is not None and not out.flags.writeable:
         raise ValueError("out is read-only")
-
-    def sink(_: Head) -> Sink[Array]:
-        return _NpySink(wanted, out)
-
-    return sink
+    return {200: Reading(NPY, lambda _: _NpySink(wanted, out))}
 
 
-def as_arrays(_: Head) -> Sink[dict[str, Array]]:
-    """Reads a .npz: arrays by their names."""
-    return Joined(read_npz)
+def as_arrays(read: Callable[[dict[str, Array]], T]) -> Reads[T]:
+    """Reads a .npz: `read` makes the answer from arrays by their names."""
+    return {200: Reading(NPZ, lambda _: Joined(lambda body: read(_npz_members(body))))}
 
 
-def read_npz(body: bytes) -> dict[str, Array]:
+def _npz_members(body: bytes) -> dict[str, Array]:
     """The arrays of a .npz; ValueError if it is none."""
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as members:

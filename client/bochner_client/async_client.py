@@ -20,7 +20,6 @@ from bochner_client.requests import (
     Close,
     Flow,
     Give,
-    Head,
     Patience,
     Read,
     Sleep,
@@ -28,7 +27,7 @@ from bochner_client.requests import (
     Turn,
     advance,
 )
-from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
+from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, reading, refused
 
 T = TypeVar("T")
 
@@ -148,11 +147,12 @@ class AsyncClient(Operations, Async):
                 if response.is_error:
                     await response.aread()
                     raise refused(response)
+                how = reading(request, response)
                 if attempt.keep_open:
                     opened.push_async_exit(closed.pop_all())
                     return _Stream(response) if response.status_code == httpx.codes.OK else None
                 heed(response.headers)
-                sink = request.reads(Head(response.status_code, response.headers))
+                sink = how.sink(response.headers)
                 async for piece in response.aiter_bytes():
                     sink.feed(piece)
                 return sink.end()

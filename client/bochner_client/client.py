@@ -13,8 +13,8 @@ from bochner_client.errors import BochnerError
 from bochner_client.jobs import Job
 from bochner_client.methods import Sync
 from bochner_client.operations import Operations
-from bochner_client.requests import Attempt, Close, Flow, Give, Head, Patience, Read, Sleep, Step, Turn, advance
-from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, refused
+from bochner_client.requests import Attempt, Close, Flow, Give, Patience, Read, Sleep, Step, Turn, advance
+from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, reading, refused
 
 T = TypeVar("T")
 
@@ -127,11 +127,12 @@ class Client(Operations, Sync):
             if response.is_error:
                 response.read()
                 raise refused(response)
+            how = reading(request, response)
             if attempt.keep_open:
                 opened.push(closed.pop_all())
                 return _Stream(response) if response.status_code == httpx.codes.OK else None
             heed(response.headers)
-            sink = request.reads(Head(response.status_code, response.headers))
+            sink = how.sink(response.headers)
             for piece in response.iter_bytes():
                 sink.feed(piece)
             return sink.end()

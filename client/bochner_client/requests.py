@@ -19,7 +19,6 @@ JSON = "application/json"
 NPY = "application/x-npy"
 NPZ = "application/x-npz"
 _PIECE_BYTES = 1 << 20
-_NOT_MODIFIED = 304
 
 
 class Body(NamedTuple):
@@ -42,13 +41,6 @@ class Body(NamedTuple):
             view = memoryview(part)
             for start in range(0, view.nbytes, _PIECE_BYTES):
                 yield view[start : start + _PIECE_BYTES]
-
-
-class Head(NamedTuple):
-    """What stands before the body of an answer."""
-
-    status: int
-    headers: Mapping[str, str]
 
 
 class Sink(Protocol[T_co]):
@@ -80,13 +72,22 @@ class Joined(Generic[T]):
             raise InvalidAnswer(f"the service answered {came!r}, which cannot be read: {error!r}") from error
 
 
-Reads = Callable[[Head], Sink[T]]
-"""Chooses where the body of an answer goes, by its head."""
+class Reading(NamedTuple, Generic[T]):
+    """How an answer of one status is read."""
+
+    media_type: str
+    """What its body must be; as in a shell, `*` stands for anything."""
+    sink: Callable[[Mapping[str, str]], Sink[T]]
+    """Makes the place for the body, by the headers."""
 
 
-def as_json(read: Callable[[Any], T]) -> Reads[T]:
-    """Reads JSON, from which `read` makes the answer."""
-    return lambda _: Joined(lambda body: read(json.loads(body)))
+Reads = Mapping[int, Reading[T]]
+"""The statuses that an answer may have, and how it is read then."""
+
+
+def as_json(read: Callable[[Any], T], *statuses: int) -> Reads[T]:
+    """Reads JSON, from which `read` makes the answer; of status 200 if no others are named."""
+    return dict.fromkeys(statuses or (200,), Reading(JSON, lambda _: Joined(lambda body: read(json.loads(body)))))
 
 
 def as_document(document: Any) -> Any:
@@ -94,19 +95,19 @@ def as_document(document: Any) -> Any:
     return document
 
 
-def as_bytes(_: Head) -> Sink[bytes]:
+def as_bytes(media_type: str) -> Reads[bytes]:
     """Keeps the bytes as they are."""
-    return Joined(bytes)
+    return {200: Reading(media_type, lambda _: Joined(bytes))}
 
 
-def as_text(_: Head) -> Sink[str]:
+def as_text(media_type: str) -> Reads[str]:
     """Reads text."""
-    return Joined(bytes.decode)
+    return {200: Reading(media_type, lambda _: Joined(bytes.decode))}
 
 
-def as_nothing(_: Head) -> Sink[None]:
+def as_nothing() -> Reads[None]:
     """Reads answers that say nothing beside their status."""
-    return Joined(lambda _: None)
+    return {204: Reading("*", lambda _: Joined(lambda _: None))}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,12 +209,10 @@ def tagged(header: str, digest: str | None) -> dict[str, str]:
 def unless_known(reads: Reads[T]) -> Reads[T]:
     """Reads an answer; NotModified where what was asked for has the digest that was named."""
 
-    def sink(head: Head) -> Sink[T]:
-        if head.status == _NOT_MODIFIED:
-            raise NotModified("it has the digest that was named")
-        return reads(head)
+    def sink(_: Mapping[str, str]) -> Sink[T]:
+        raise NotModified("it has the digest that was named")
 
-    return sink
+    return {**reads, 304: Reading("*", sink)}
 
 
 def last_segment(link: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from fnmatch import fnmatchcase
 from typing import Any, TypedDict
 
 import httpx
@@ -13,7 +14,7 @@ import httpx
 from bochner_client.address import key_of, url_of
 from bochner_client.errors import BochnerWarning, InvalidAnswer, Refused, ServiceAway
 from bochner_client.refusals import refusal
-from bochner_client.requests import Request
+from bochner_client.requests import Reading, Request
 
 TIMEOUT_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
@@ -82,6 +83,19 @@ def away(url: httpx.URL) -> Iterator[None]:
 def refused(response: httpx.Response) -> Refused:
     """The exception of an answer with a status of 400 or above, whose body has been read."""
     return refusal(response.status_code, _problem(response), _retry_after(response.headers.get("Retry-After")))
+
+
+def reading(request: Request[Any], response: httpx.Response) -> Reading[Any]:
+    """How the answer to a request is read; InvalidAnswer if its status or its media type is none that it may have."""
+    status, headers = response.status_code, response.headers
+    came = headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    found = request.reads.get(status)
+    if found is not None and fnmatchcase(came, found.media_type):
+        return found
+    wanted = " or ".join(f"{one} {how.media_type}".removesuffix(" *") for one, how in request.reads.items())
+    elsewhere = f", Location {headers['Location'][:_LONGEST_TEXT]}" if "Location" in headers else ""
+    got = f"{status} {came[:_LONGEST_TEXT]}".rstrip() + elsewhere
+    raise InvalidAnswer(f"{request.method} {request.path}: expected {wanted}, got {got}")
 
 
 def heed(headers: httpx.Headers) -> None:

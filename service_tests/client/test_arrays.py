@@ -6,7 +6,6 @@ import pytest
 
 from bochner_client import InvalidAnswer
 from bochner_client.arrays import as_array, npy
-from bochner_client.requests import Head
 from service_tests.checks import npy as saved
 
 ARRAYS = [
@@ -20,7 +19,7 @@ ARRAYS = [
 
 
 def read(body: bytes, pieces: int, **options: Any) -> Any:
-    sink = as_array(**options)(Head(200, {}))
+    sink = as_array(**options)[200].sink({})
     for start in range(0, len(body), pieces):
         sink.feed(body[start : start + pieces])
     return sink.end()

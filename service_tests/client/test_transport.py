@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from bochner_client import Client, InvalidAnswer, ServiceAway, Unavailable
+from bochner_client import AsyncClient, Client, InvalidAnswer, ServiceAway, Unavailable
+from bochner_client.operations import Operations
+from service_tests.client.conftest import Asked
 
 
 @pytest.fixture
@@ -22,12 +25,16 @@ def proxy() -> Iterator[tuple[str, list[Any], list[float]]]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             asked.append(time.monotonic())
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
             status, headers, body = answers.pop(0)
             self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+            usual = {"Content-Length": str(len(body)), "Content-Type": "application/json"}
+            for name, value in (usual | headers).items():
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
+
+        do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
@@ -63,12 +70,55 @@ def test_a_longer_pause_than_the_patience_is_not_begun(proxy: Any) -> None:
     assert len(asked) == 1
 
 
-def test_what_is_no_answer_of_a_service_is_told(proxy: Any) -> None:
+ROWS = [[1.0, 2.0]]
+CALLS: dict[str, tuple[Any, ...]] = {
+    "put_map": ("a", {}), "preview_map": ("a", {}), "get_map": ("a",), "list_maps": (), "iter_maps": (),
+    "delete_map": ("a",), "get_array": ("a", "weights"), "export_map": ("a", "npz"), "local": ("a",),
+    "transform": ("a", ROWS), "kernel": ("a", ROWS), "codes": ("a", ROWS), "similarity": ("a", ROWS, ROWS),
+    "put_dataset": ("a", ROWS), "get_dataset": ("a",), "list_datasets": (), "iter_datasets": (),
+    "delete_dataset": ("a",), "put_index": ("a", "m"), "get_index": ("a",), "list_indexes": (), "iter_indexes": (),
+    "delete_index": ("a",), "upsert_vectors": ("a", [1], ROWS), "delete_vector": ("a", 1), "search_index": ("a", ROWS),
+    "find_duplicates": ("a", 0.5), "start_duplicates": ("a", 0.5), "diagnose": ("a", "gram"),
+    "start_diagnosis": ("a", "gram"), "draw_diagnosis": ("a", "gram"), "recommend": ({}, ROWS),
+    "start_recommendation": ({}, ROWS), "draw_recommendation": ({}, ROWS), "advise": ("a", "d"),
+    "start_advice": ("a", "d"), "draw_advice": ("a", "d"), "get_job": ("a",), "list_jobs": (), "iter_jobs": (),
+    "watch_job": ("a",), "wait_for_job": ("a",), "cancel_job": ("a",), "get_job_result": ("a",),
+    "get_job_picture": ("a",), "create_key": ("a", "read"), "list_keys": (), "revoke_key": ("a",), "live": (),
+    "ready": (), "info": (), "catalog": (), "metrics": (), "problem": ("quota",), "openapi": (),
+}  # fmt: skip
+AWAY = {"Location": "https://login.example/"}
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+NOTHING = {call for call in CALLS if call.startswith(("delete_", "revoke_"))} | {"watch_job"}
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "fine", "told"),
+    [
+        *((status, AWAY, set(), f"{status} .*, Location https://login.example/") for status in (301, 302, 307, 308)),
+        (200, HTML, {"problem"}, "200 text/html"),
+        (200, {"Content-Type": "text/csv"}, set(), "200 text/csv"),
+        (204, {}, NOTHING, "204"),
+    ],
+)
+def test_an_answer_of_another_kind_is_told(
+    proxy: Any, loop: Any, status: int, headers: dict[str, str], fine: set[str], told: str
+) -> None:
     url, answers, _ = proxy
-    for answer in ((200, {}, b"<html>"), (204, {}, b""), (302, {"Location": "/elsewhere"}, b"")):
-        answers.append(answer)
-        with Client(url) as client, pytest.raises(InvalidAnswer):
-            client.info()
+    assert set(CALLS) == {name for name in vars(Operations) if name[0] != "_"}
+    for client in (Client(url), AsyncClient(url)):
+        for call, given in CALLS.items():
+            answers[:] = [(status, headers, b"")] * 2  # where a job's events have ended, its record is asked for
+            with nullcontext() if call in fine else pytest.raises(InvalidAnswer, match=f"expected 2.*, got {told}"):
+                getattr(Asked(client, loop), call)(*given)
+
+
+def test_what_a_job_has_made_is_found_by_its_link(proxy: Any) -> None:
+    url, answers, _ = proxy
+    with Client(url) as client:
+        for link in ("https://login.example/", "/v1/keys/a"):
+            answers[:] = [(303, {"Location": link}, b"")]
+            with pytest.raises(InvalidAnswer):
+                client.get_job_result("a")
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Any) -> None:

@@ -38,7 +38,7 @@ def put_dataset(
         params={"ttl": ttl},
         headers=preconditions(if_match, only_new),
         body=dataset_body(rows),
-        reads=as_json(DatasetRecord.read),
+        reads=as_json(DatasetRecord.read, 200, 201),
         repeatable=not only_new,  # it would find what it has made itself
     )
 
@@ -74,6 +74,6 @@ def delete_dataset(name: str, *, if_match: str | None = None) -> Request[None]:
         method="DELETE",
         path=address("v1", "datasets", name),
         headers=preconditions(if_match),
-        reads=as_nothing,
+        reads=as_nothing(),
         done_by=frozenset({"dataset-not-found"}),
     )

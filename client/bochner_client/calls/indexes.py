@@ -64,7 +64,7 @@ def put_index(
             path=address("v1", "indexes", name),
             params={"ttl": ttl},
             body=written_json({member: value for member, value in asked.items() if value is not None}),
-            reads=as_json(as_document),
+            reads=as_json(as_document, 200, 201, 202),
         )
     )
     if "state" not in found:
@@ -98,7 +98,7 @@ def delete_index(name: str) -> Request[None]:
     return Request(
         method="DELETE",
         path=address("v1", "indexes", name),
-        reads=as_nothing,
+        reads=as_nothing(),
         done_by=frozenset({"index-not-found"}),
     )
 
@@ -139,7 +139,7 @@ def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as
         method="DELETE",
         path=address("v1", "indexes", name, "vectors", str(id)),
         params={"kind": "string" if isinstance(id, str) else "integer"},
-        reads=as_nothing,
+        reads=as_nothing(),
         done_by=frozenset({"vector-not-found"}),
     )
 
@@ -203,6 +203,6 @@ def start_duplicates(name: str, min_similarity: float) -> Flow[str]:
         path=address("v1", "indexes", name, "duplicates"),
         headers={"Prefer": "respond-async"},
         body=written_json({"min_similarity": min_similarity}),
-        reads=as_json(lambda record: str(record["id"])),
+        reads=as_json(lambda record: str(record["id"]), 202),
     )
     return (yield from exchange(request))

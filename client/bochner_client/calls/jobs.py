@@ -10,18 +10,17 @@ from bochner_client.events import EventReader
 from bochner_client.exchange import exchange, opened, paged
 from bochner_client.pages import JobPage
 from bochner_client.progress import Hear, Progress, shown
-from bochner_client.records import JobEvent, JobRecord, MapRecord, State
+from bochner_client.records import IndexRecord, JobEvent, JobRecord, MapRecord, State
 from bochner_client.refusals import Unavailable
 from bochner_client.requests import (
     JSON,
     Close,
     Flow,
     Give,
-    Head,
     Joined,
     Read,
+    Reading,
     Request,
-    Sink,
     Sleep,
     Stream,
     address,
@@ -40,7 +39,8 @@ _TOLERANCE_SECONDS = 0.5
 _PAUSE_SECONDS = 0.25
 # The longest pause between two requests: who would wait past the deadline has waited until so shortly before it.
 _NEAR_SECONDS = 10.0
-_SEE_OTHER = 303
+_EVENTS: dict[int, Reading[Any]] = {**as_bytes("text/event-stream"), **as_nothing()}
+_MADE: dict[str, type[IndexRecord | MapRecord]] = {"indexes": IndexRecord, "maps": MapRecord}
 
 
 def list_jobs(state: State | None = None, *, limit: int = 100, cursor: str | None = None) -> Request[JobPage]:
@@ -70,7 +70,7 @@ def cancel_job(job: str) -> Flow[JobRecord]:
         JobHasEnded: there is nothing to cancel any more.
     """
     request = Request(
-        method="DELETE", path=_path(job), reads=as_json(JobRecord.read), done_by=frozenset({"job-has-ended"})
+        method="DELETE", path=_path(job), reads=as_json(JobRecord.read, 202), done_by=frozenset({"job-has-ended"})
     )
     record: JobRecord | None = yield from exchange(request)
     if record is None:  # the answer to the first request was lost
@@ -79,23 +79,25 @@ def cancel_job(job: str) -> Flow[JobRecord]:
 
 
 def get_job_result(job: str) -> Flow[Any]:
-    """The result of a job: the document that the request would have been answered, or the record of the map it made.
+    """The result of a job: what the request would have been answered, or the record of the map or index that it made.
 
     Raises:
         JobHasNoResult: it has not succeeded.
     """
-    found = yield from exchange(
-        Request(method="GET", path=_path(job, "result"), headers={"Accept": JSON}, reads=_result)
-    )
-    if isinstance(found, _Elsewhere):
-        path = address("v1", "maps", last_segment(found))
-        return (yield from exchange(Request(method="GET", path=path, reads=as_json(MapRecord.read))))
-    return found
+    reads = {**as_json(as_document), 303: Reading("*", lambda headers: Joined(lambda _: _made(headers["location"])))}
+    found = yield from exchange(Request(method="GET", path=_path(job, "result"), headers={"Accept": JSON}, reads=reads))
+    return (yield from exchange(found)) if isinstance(found, Request) else found
+
+
+def _made(link: str) -> Request[Any]:
+    """Look at the map or the index that a job has made, by its link."""
+    kind, name = link.split("/")[-2:]
+    return Request(method="GET", path=address("v1", kind, name), reads=as_json(_MADE[kind].read))
 
 
 def get_job_picture(job: str, media_type: str = "image/svg+xml") -> Request[bytes]:
     """The picture of a job's result, where it has one."""
-    return Request(method="GET", path=_path(job, "result"), headers={"Accept": media_type}, reads=as_bytes)
+    return Request(method="GET", path=_path(job, "result"), headers={"Accept": media_type}, reads=as_bytes(media_type))
 
 
 def watch_job(job: str, *, after: str | None = None) -> Stream[JobEvent]:
@@ -140,10 +142,6 @@ class _TimeIsOver(Exception):
     """A job has not ended in time."""
 
 
-class _Elsewhere(str):
-    """The link of a result that is at another address."""
-
-
 def _events(job: str, after: str | None, deadline: float) -> Flow[None]:
     """Give the events of a job; _TimeIsOver at the deadline, a moment as `time.monotonic` tells it."""
     while True:
@@ -173,7 +171,7 @@ def _listened(job: str, after: str | None, silence: float, deadline: float) -> F
         method="GET",
         path=_path(job, "events"),
         headers={} if after is None else {"Last-Event-ID": after},
-        reads=as_nothing,
+        reads=_EVENTS,
         read_timeout=silence,
     )
     try:
@@ -204,9 +202,3 @@ def _heard(flow: Flow[None], hear: Hear) -> Flow[None]:
 
 def _path(job: str, *more: str) -> str:
     return address("v1", "jobs", last_segment(job), *more)
-
-
-def _result(head: Head) -> Sink[Any]:
-    if head.status == _SEE_OTHER:
-        return Joined(lambda _: _Elsewhere(head.headers["location"]))
-    return as_json(as_document)(head)

@@ -33,7 +33,7 @@ def create_key(
         method="POST",
         path="/v1/keys",
         body=written_json({member: value for member, value in asked.items() if value is not None}),
-        reads=as_json(CreatedKey.read),
+        reads=as_json(CreatedKey.read, 201),
         repeatable=False,
     )
 
@@ -50,6 +50,6 @@ def revoke_key(key_id: str) -> Request[None]:
     return Request(
         method="DELETE",
         path=address("v1", "keys", key_id),
-        reads=as_nothing,
+        reads=as_nothing(),
         done_by=frozenset({"key-not-found"}),
     )

@@ -81,7 +81,7 @@ def put_map(
             params={"ttl": ttl},
             headers=preconditions(if_match, only_new),
             body=_spec_body(spec),
-            reads=as_json(MapRecord.read),
+            reads=as_json(MapRecord.read, 200, 201, 202),
             repeatable=not only_new,  # it would find what it has made itself
         )
     )
@@ -133,7 +133,7 @@ def delete_map(name: str, *, if_match: str | None = None) -> Request[None]:
         method="DELETE",
         path=address("v1", "maps", name),
         headers=preconditions(if_match),
-        reads=as_nothing,
+        reads=as_nothing(),
         done_by=frozenset({"map-not-found"}),
     )
 
@@ -163,7 +163,7 @@ def export_map(
         path=address("v1", "maps", name, "export"),
         params={"format": file_format},
         headers=tagged("If-None-Match", if_none_match),
-        reads=unless_known(as_bytes),
+        reads=unless_known(as_bytes("application/zip" if file_format == "npz" else "application/octet-stream")),
     )
 
 

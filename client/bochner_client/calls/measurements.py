@@ -10,10 +10,8 @@ from bochner_client.progress import Progress
 from bochner_client.requests import (
     JSON,
     Flow,
-    Head,
     Reads,
     Request,
-    Sink,
     address,
     as_bytes,
     as_document,
@@ -23,7 +21,6 @@ from bochner_client.requests import (
 from bochner_client.rows import Rows, as_member, is_sparse, sample_members
 
 SVG = "image/svg+xml"
-_ACCEPTED = 202
 
 
 class _JobId(str):
@@ -238,15 +235,9 @@ def _advice(
 
 def _request(path: str, document: Any, accept: str, prefer: str | None) -> Request[Any]:
     headers = {"Accept": accept} | ({} if prefer is None else {"Prefer": prefer})
-    reads: Reads[Any] = as_json(as_document) if accept == JSON else as_bytes
-    return Request(method="POST", path=path, headers=headers, body=written_json(document), reads=_or_job(reads))
-
-
-def _or_job(reads: Reads[Any]) -> Reads[Any]:
-    def sink(head: Head) -> Sink[Any]:
-        return as_json(lambda record: _JobId(record["id"]))(head) if head.status == _ACCEPTED else reads(head)
-
-    return sink
+    figures: Reads[Any] = as_json(as_document) if accept == JSON else as_bytes(accept)
+    reads = {**figures, **as_json(lambda record: _JobId(record["id"]), 202)}
+    return Request(method="POST", path=path, headers=headers, body=written_json(document), reads=reads)
 
 
 def _started(request: Request[Any]) -> Flow[str]:

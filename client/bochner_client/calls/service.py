@@ -33,12 +33,12 @@ def catalog() -> Request[dict[str, Any]]:
 
 def problem(slug: str) -> Request[str]:
     """The page that explains a kind of problem, as HTML."""
-    return Request(method="GET", path=address("problems", slug), reads=as_text)
+    return Request(method="GET", path=address("problems", slug), reads=as_text("text/html"))
 
 
 def metrics() -> Request[str]:
     """What all processes of the service have counted, in the text format of Prometheus."""
-    return Request(method="GET", path="/metrics", reads=as_text)
+    return Request(method="GET", path="/metrics", reads=as_text("text/plain"))
 
 
 def openapi() -> Request[dict[str, Any]]:

@@ -4,8 +4,8 @@ from typing import Literal, NamedTuple
 
 from numpy.typing import DTypeLike
 
-from bochner_client.arrays import Array, accepting, as_array, as_arrays, npz, read_npz
-from bochner_client.requests import NPZ, Body, Head, Joined, Request, Sink, address, written_json
+from bochner_client.arrays import Array, accepting, as_array, as_arrays, npz
+from bochner_client.requests import NPZ, Body, Request, address, written_json
 from bochner_client.rows import Rows, as_member, is_dense, vectors_body
 
 Encoding = Literal["zero_bit", "pairs", "b_bit", "packed", "one_hot", "fingerprint"]
@@ -91,7 +91,7 @@ def kernel(name: str, x: Rows, y: Rows | None = None, *, exact: bool = False) ->
         params={"exact": exact or None},
         headers={"Accept": NPZ},
         body=_members_body(rows),
-        reads=_gram,
+        reads=as_arrays(_gram),
     )
 
 
@@ -126,7 +126,7 @@ def similarity(
         },
         headers={"Accept": NPZ},
         body=_members_body({"x": x, "y": y}),
-        reads=as_arrays,
+        reads=as_arrays(dict),
     )
 
 
@@ -136,9 +136,5 @@ def _members_body(rows: dict[str, Rows]) -> Body:
     return npz(**dense) if len(dense) == len(rows) else written_json({k: as_member(one) for k, one in rows.items()})
 
 
-def _gram(_: Head) -> Sink[Gram]:
-    return Joined(lambda body: _blocks(read_npz(body)))
-
-
-def _blocks(members: dict[str, Array]) -> Gram:
+def _gram(members: dict[str, Array]) -> Gram:
     return Gram(members["approximate"], members.get("exact"))
