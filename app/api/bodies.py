@@ -41,9 +41,12 @@ _WINDOW = {int(zstd.DecompressionParameter.window_log_max): 23}
 _PART = 1 << 19
 # Parts of a body that are packed by themselves. Each costs some microseconds, and may be empty.
 _MOST_FRAMES = 4096
-_UNPACKERS: dict[str, Callable[[], Any]] = {
-    "gzip": lambda: zlib.decompressobj(_GZIP),
-    "zstd": lambda: zstd.ZstdDecompressor(options=_WINDOW),
+# By what a body begins with. Clients send deflate within zlib's format, as RFC 9110 has it, and bare, whose first byte
+# is never that of zlib.
+_UNPACKERS: dict[str, Callable[[bytes], Any]] = {
+    "gzip": lambda _: zlib.decompressobj(_GZIP),
+    "deflate": lambda start: zlib.decompressobj(zlib.MAX_WBITS if start[0] & 15 == zlib.DEFLATED else -zlib.MAX_WBITS),
+    "zstd": lambda _: zstd.ZstdDecompressor(options=_WINDOW),
 }
 
 
@@ -51,16 +54,17 @@ class Unpacked:
     """A body that is unpacked while it comes."""
 
     def __init__(self, coding: str) -> None:
-        self._coding, self._unpacker, self._n_frames = coding, _UNPACKERS[coding](), 0
+        self._coding, self._n_frames = coding, 0
+        self._unpacker: Any = None
 
     def parts(self, piece: bytes) -> Iterator[bytes]:
         """Unpack a piece, in parts of bounded size; InvalidInput if it is not packed so."""
         try:
             while piece:
-                if self._unpacker.eof:
-                    self._unpacker = _UNPACKERS[self._coding]()
+                if self._unpacker is None or self._unpacker.eof:
+                    self._unpacker = _UNPACKERS[self._coding](piece)
                     self._n_frames += 1
-                    if self._n_frames == _MOST_FRAMES:
+                    if self._n_frames > _MOST_FRAMES:
                         raise InvalidInput(f"the body is {self._coding} of more than {_MOST_FRAMES} parts")
                 part = self._unpacker.decompress(piece, _PART)
                 yield part
@@ -75,7 +79,7 @@ class Unpacked:
 
     def check_end(self) -> None:
         """Raise InvalidInput if there should be more."""
-        if not self._unpacker.eof:
+        if self._unpacker is None or not self._unpacker.eof:
             raise InvalidInput(f"the body ends before its {self._coding} does")
 
 

@@ -130,7 +130,7 @@ KINDS = {
         "The Content-Type is not one this endpoint reads",
         f"Vectors come as {' or '.join(FORMATS)}, "
         f"those of datasets also as {Parquet.media_type}; specs as application/json; "
-        "either may be packed once, as `Content-Encoding: gzip` or `zstd`.",
+        "either may be packed once, as `Content-Encoding: gzip`, `deflate` or `zstd`.",
     ),
     "not-acceptable": Kind(
         406,

@@ -15,6 +15,7 @@ from app.formats.arrow import Arrow
 from app.formats.json import Json
 from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
+from app.formats.open_inference import VERSION
 from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
@@ -395,6 +396,11 @@ _DATA = list_of(
 )
 
 
+def _or_null(**members: Any) -> dict[str, Any]:
+    """Members that some clients always send, as null where they have nothing to say."""
+    return {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in members.items()}
+
+
 def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
     return object_of(
         title,
@@ -402,8 +408,7 @@ def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
         name=STRING,
         shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
         datatype={"type": "string", "enum": [*datatypes]},
-        data=_DATA,
-        parameters=object_of(f"{title}Parameters", [], binary_data_size=_SIZE),
+        **_or_null(data=_DATA, parameters=object_of(f"{title}Parameters", [], **_or_null(binary_data_size=_SIZE))),
     )
 
 
@@ -411,16 +416,19 @@ _OUTPUT = object_of(
     "OutputAsked",
     ["name"],
     name={"type": "string", "enum": ["features", "real", "imag", "codes"]},
-    parameters=object_of("OutputAskedParameters", [], binary_data=_FLAG),
+    **_or_null(parameters=object_of("OutputAskedParameters", [], **_or_null(binary_data=_FLAG))),
 )
 _REQUEST = object_of(
     "InferenceRequest",
     ["inputs"],
-    id={**STRING, "description": "It is in the answer."},
-    model_name={**STRING, "description": "Some clients repeat the name of the model here."},
     inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
-    outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
-    parameters=object_of("InferenceParameters", [], binary_data_output=_FLAG),
+    **_or_null(
+        id={**STRING, "description": "It is in the answer."},
+        model_name={**STRING, "description": "Some clients repeat the name of the model here."},
+        model_version={"type": "string", "enum": ["", VERSION], "description": "Some clients name the one there is."},
+        outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
+        parameters=object_of("InferenceParameters", [], **_or_null(binary_data_output=_FLAG)),
+    ),
 )
 _ANSWER = object_of(
     "InferenceAnswer",
@@ -450,5 +458,5 @@ INFER_ANSWER: dict[int | str, dict[str, Any]] = {
         **headers("Inference-Header-Content-Length", WARNING),
     }
 }
-_INDEX = object_of("IndexRequest", [], ready={**_FLAG, "default": False, "description": "Those alone that are ready."})
+_INDEX = object_of("IndexRequest", [], **_or_null(ready={**_FLAG, "description": "Those alone that are ready."}))
 MODELS_BODY: dict[str, Any] = {"requestBody": {"required": False, "content": {_JSON: {"schema": _INDEX}}}}

@@ -24,7 +24,9 @@ DATA = "inputs/0/data"
 """The place of its numbers in a request."""
 _DTYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
 _TYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
-_MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name")
+VERSION = "1"
+"""The one version of every model: maps never change."""
+_MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name", "model_version")
 _OF_INPUT = ("name", "shape", "datatype", "data", "parameters")
 _NUMBERS_PER_PIECE = 1 << 16
 _MOST_OUTPUTS = 16
@@ -83,7 +85,9 @@ def read(body: Body, header_bytes: int | None) -> Asked:
     head, tail = (whole, None) if header_bytes is None else (whole[:header_bytes], whole[header_bytes:])
     check_names(head)
     found = _object(document(head, lambda n: body.check_options(n, 0)), _MEMBERS, "")
-    parameters = _object(found.get("parameters", {}), ("binary_data_output",), "/parameters")
+    if (version := found.get("model_version")) not in (None, "", VERSION):
+        raise InvalidInput(f"expected model_version {VERSION!r}, got {str(version)[:80]!r}", "/model_version")
+    parameters = _parameters(found, "binary_data_output", "")
     (tensor,) = _items(found.get("inputs"), 1, 1, "/inputs")
     request_id = found.get("id")
     if request_id is not None and not (isinstance(request_id, str) and len(request_id) <= _LONGEST_ID):
@@ -109,9 +113,9 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     shape = _items(members.get("shape"), 0, _MOST_AXES, f"{at}/shape")
     if len(shape) != 2 or any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
         raise InvalidInput(f"shape {str(shape)[:80]} came; [rows, columns] is wanted", f"{at}/shape")
-    size = _object(members.get("parameters", {}), ("binary_data_size",), f"{at}/parameters").get("binary_data_size")
+    size = _parameters(members, "binary_data_size", at).get("binary_data_size")
     if size is not None:
-        return _binary(shape, dtype, size, tail, "data" in members)
+        return _binary(shape, dtype, size, tail, members.get("data") is not None)
     if tail:
         raise InvalidInput(f"{len(tail)} bytes came after the JSON, which belong to no input", "")
     if not is_list(data := members.get("data")):
@@ -150,8 +154,14 @@ def _output(described: Any, binary: bool, pointer: str) -> Output:
     members = _object(described, ("name", "parameters"), pointer)
     if not isinstance(name := members.get("name"), str):
         raise InvalidInput(f"{called(name)} came; the name of an output is wanted", f"{pointer}/name")
-    parameters = _object(members.get("parameters", {}), ("binary_data",), f"{pointer}/parameters")
+    parameters = _parameters(members, "binary_data", pointer)
     return Output(name, _flag(parameters, "binary_data", f"{pointer}/parameters", default=binary))
+
+
+def _parameters(members: Mapping[str, Any], known: str, pointer: str) -> Mapping[str, Any]:
+    """The member `parameters`, which may be absent or null, with no parameter but the known one."""
+    value = members.get("parameters")
+    return {} if value is None else _object(value, (known,), f"{pointer}/parameters")
 
 
 def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, Any]:
@@ -179,7 +189,7 @@ def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
 
 
 def _flag(parameters: Mapping[str, Any], name: str, pointer: str, default: bool) -> bool:
-    value = parameters.get(name, default)
+    value = default if parameters.get(name) is None else parameters[name]
     if not isinstance(value, bool):
         raise InvalidInput(f"{called(value)} came; true or false is wanted", f"{pointer}/{name}")
     return value

@@ -1,4 +1,5 @@
 import gzip
+import zlib
 from collections.abc import Callable
 
 import httpx
@@ -9,7 +10,8 @@ from app.api.bodies import zstd
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, array, assert_problem, npy, post_npy
 
-PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress}
+PACK: dict[str, Callable[[bytes], bytes]] = {"gzip": gzip.compress, "zstd": zstd.compress, "deflate": zlib.compress}
+BARE = PACK | {"deflate": lambda body: zlib.compress(body, wbits=-15)}
 ROWS = np.array([[1, 2, 3], [0, 1, 0.5]])
 
 
@@ -18,11 +20,14 @@ def send(http: httpx.Client, path: str, content: bytes, coding: str, content_typ
     return http.post(f"/v1/maps/{path}", content=content, headers=headers)
 
 
-@each("coding", ["gzip", "zstd", "GZIP", "x-gzip"])
+@each("coding", ["gzip", "zstd", "deflate", "GZIP", "x-gzip"])
+@each("pack", [PACK, BARE])
 @each("n", [0, 2, 20_000])
-def test_a_body_may_come_packed(http: httpx.Client, standing: dict[str, str], coding: str, n: int) -> None:
+def test_a_body_may_come_packed(
+    http: httpx.Client, standing: dict[str, str], coding: str, pack: dict[str, Callable[[bytes], bytes]], n: int
+) -> None:
     rows = np.random.default_rng(1).random((n, 3))
-    packed = PACK[coding.strip().lower().removeprefix("x-")](npy(rows))
+    packed = pack[coding.strip().lower().removeprefix("x-")](npy(rows))
     path = f"{standing['phase']}/transform"
     np.testing.assert_array_equal(array(send(http, path, packed, coding)), array(post_npy(http, path, rows)))
 
@@ -50,6 +55,9 @@ def test_what_comes_packed_has_the_same_limit_even_if_it_stands_for_nothing(http
     ("coding", "content", "said"),
     [
         ("gzip", npy(ROWS), "not gzip, as Content-Encoding says"),
+        ("deflate", npy(ROWS), "not deflate, as Content-Encoding says"),
+        ("deflate", zlib.compress(npy(ROWS))[:-3], "ends before its deflate does"),
+        ("deflate", b"", "ends before its deflate does"),
         ("zstd", npy(ROWS), "not zstd, as Content-Encoding says"),
         ("gzip", gzip.compress(npy(ROWS))[:-3], "ends before its gzip does"),
         ("zstd", zstd.compress(npy(ROWS))[:-3], "ends before its zstd does"),

@@ -42,8 +42,10 @@ def test_triton_finds_out_what_there_is(running: Running, standing: dict[str, st
     assert client.is_server_live()
     assert client.is_server_ready()
     assert client.is_model_ready(name)
+    assert client.is_model_ready(name, "1")
     assert not client.is_model_ready("none")
     assert client.get_server_metadata()["name"] == "bochner"
+    assert client.get_model_metadata(name, "1") == client.get_model_metadata(name)
     assert client.get_model_metadata(name)["inputs"][0]["shape"] == [-1, 3]
     index = {one["name"]: one["state"] for one in client.get_model_repository_index()}
     assert {index[name] for name in standing.values()} == {"READY"}
@@ -62,6 +64,12 @@ def test_triton_gets_features_and_codes(
             answer = client.infer(standing[form], asked, outputs=wanted, request_id="a-7")
             assert answer.get_response()["id"] == "a-7"
             np.testing.assert_array_equal(answer.as_numpy("features"), expected)
+    for packed in ("gzip", "deflate"):
+        options = {"request_compression_algorithm": packed, "response_compression_algorithm": packed}
+        answer = client.infer(standing["phase"], [tensor(ROWS, "FP32", binary)], model_version="1", **options)
+        np.testing.assert_array_equal(
+            answer.as_numpy("features"), array(post_npy(http, f"{standing['phase']}/transform", ROWS))
+        )
     codes = client.infer(standing["gmm"], [tensor(ROWS, "FP32", binary)]).as_numpy("codes")
     assert codes.dtype == np.int64
     np.testing.assert_array_equal(codes, array(post_npy(http, f"{standing['gmm']}/codes", ROWS)))
@@ -79,7 +87,7 @@ def test_triton_shows_what_is_wrong(running: Running, standing: dict[str, str]) 
         ("datatype 'BYTES' came", words, {}),
         ("'priority' is not served here", tensor(ROWS), {"priority": 3}),
         ("there is no output 'logits'", tensor(ROWS), {"outputs": [output("logits", True)]}),
-        ("/v2/models/", tensor(ROWS), {"model_version": "3"}),
+        ("expected version '1' of a model, got '3'", tensor(ROWS), {"model_version": "3"}),
     ]
     for said, asked, options in faults:
         with pytest.raises(utils.InferenceServerException, match=said):

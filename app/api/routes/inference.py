@@ -6,12 +6,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api import bodies
 from app.api.context import Admitted, Context, ContextOf, MapName
 from app.api.negotiation import JSON, encoded_response, posted_type, warning_headers
+from app.api.problems import Refusal
 from app.api.routes.service import check_ready
 from app.api.schemas import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
 from app.core.answers import RowBlocks, rows_of
@@ -78,6 +79,7 @@ class ModelMetadata(BaseModel):
     """A map as a model."""
 
     name: str
+    versions: list[str] = Field([open_inference.VERSION], description="The one that there is: a map never changes.")
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
@@ -86,7 +88,7 @@ class ModelMetadata(BaseModel):
 class AskedIndex(Frozen):
     """Which models to list."""
 
-    ready: bool = Field(False, description="Those that are ready alone.")
+    ready: bool | None = Field(None, description="Those that are ready alone.")
 
 
 class IndexedModel(BaseModel):
@@ -116,7 +118,17 @@ async def ready(context: ContextOf) -> ServerReady:
     return ServerReady(ready=True)
 
 
-@router.get("/models/{name}", operation_id="inference_model")
+async def _check_version(request: Request) -> None:
+    """Refuse a version in the address of a model that there is not."""
+    version = request.path_params.get("version", open_inference.VERSION)
+    if version != open_inference.VERSION:
+        raise Refusal("not-found", f"expected version {open_inference.VERSION!r} of a model, got {version[:80]!r}")
+
+
+models = APIRouter(dependencies=[Depends(_check_version)])
+
+
+@models.get("", operation_id="inference_model")
 async def model(name: MapName, context: ContextOf) -> ModelMetadata:
     """Look at a map as a model: the tensors that it takes and gives."""
     spec, n_frequencies, n_output = await context.admission.ask(lambda: context.maps.shape(name))
@@ -130,7 +142,7 @@ async def model(name: MapName, context: ContextOf) -> ModelMetadata:
     return ModelMetadata(name=name, platform="bochner", inputs=[taken], outputs=given)
 
 
-@router.get("/models/{name}/ready", operation_id="inference_model_ready")
+@models.get("/ready", operation_id="inference_model_ready")
 async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
     """Say that a map is ready; a problem says why it is not."""
     await context.admission.ask(lambda: context.maps.shape(name))
@@ -154,8 +166,8 @@ async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     return await context.admission.ask(work)
 
 
-@router.post(
-    "/models/{name}/infer",
+@models.post(
+    "/infer",
     operation_id="infer",
     response_class=Response,
     openapi_extra=INFER_BODY,
@@ -171,6 +183,11 @@ async def infer(name: MapName, request: Request, context: Admitted) -> Response:
     header_bytes = _header_bytes(request)
     body = Body(await bodies.read(request, context), {}, context.limits.check_options)
     return await context.admission.compute(lambda: _inferred(name, body, header_bytes, context))
+
+
+router.include_router(models, prefix="/models/{name}")
+# Not in the document: the same calls, of which some clients name the version.
+router.include_router(models, prefix="/models/{name}/versions/{version}", include_in_schema=False)
 
 
 def _check_type(request: Request, *allowed: str) -> None:

@@ -149,3 +149,33 @@ def test_maps_are_listed_as_models(http: httpx.Client, standing: dict[str, str])
         assert {"name": standing["phase"], "state": "READY", "reason": ""} in listed
         assert [one["name"] for one in listed] == sorted(one["name"] for one in listed)
     refused(http.post("/v2/repository/index", content=b'{"all": true}'), 422, "/all")
+
+
+def test_optional_members_may_be_null(http: httpx.Client, standing: dict[str, str]) -> None:
+    name = standing["phase"]
+    expected = array(post_npy(http, f"{name}/transform", ROWS))
+    of_all = {"id": None, "outputs": None, "model_name": None, "model_version": None, "parameters": None}
+    of_output = {"name": "features", "parameters": {"binary_data": None}}
+    for request in (
+        {"inputs": [tensor(parameters=None)], **of_all},
+        {"inputs": [tensor(parameters={"binary_data_size": None})], "parameters": {"binary_data_output": None}},
+        {"inputs": [tensor()], "outputs": [{"name": "features", "parameters": None}], "model_version": "1"},
+        {"inputs": [tensor()], "outputs": [of_output], "model_version": ""},
+    ):
+        np.testing.assert_array_equal(outputs(infer(http, name, request))["features"], expected)
+    binary = {"inputs": [{**BINARY, "data": None}]}
+    np.testing.assert_array_equal(outputs(infer(http, name, binary, ROWS.tobytes()))["features"], expected)
+    assert http.post("/v2/repository/index", content=b'{"ready": null}').status_code == 200
+
+
+def test_the_one_version_of_a_model_is_the_one_that_it_tells(http: httpx.Client, standing: dict[str, str]) -> None:
+    model = f"/v2/models/{standing['phase']}"
+    told = http.get(model).json()
+    (version,) = told["versions"]
+    assert http.get(f"{model}/versions/{version}").json() == told
+    assert http.get(f"{model}/versions/{version}/ready").json()["ready"] is True
+    assert "features" in outputs(infer(http, f"{standing['phase']}/versions/{version}", {"inputs": [tensor()]}))
+    for wrong in ("2", "latest"):
+        for answer in (http.get(f"{model}/versions/{wrong}"), infer(http, f"{standing['phase']}/versions/{wrong}", {})):
+            refused(answer, 404, f"expected version '1' of a model, got '{wrong}'")
+        refused(infer(http, standing["phase"], {"inputs": [tensor()], "model_version": wrong}), 422, "model_version")
