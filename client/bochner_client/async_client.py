@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -39,7 +39,7 @@ class AsyncClient(Operations, Async):
     """A client of a running service, for asyncio. Close it, or use it in an `async with` block.
 
     Its arguments are those of `Client`. Of any number of calls, some requests are under way at a time, and the others
-    wait for their turn; who waits for jobs is in nobody's way.
+    wait for their turn; who waits for jobs is in nobody's way. One event loop after another may use it.
     """
 
     def __init__(
@@ -52,21 +52,31 @@ class AsyncClient(Operations, Async):
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         self.patience = patience
-        self._turns = asyncio.Semaphore(_AT_ONCE)
-        self._http = httpx.AsyncClient(**options(url, key, timeout, verify))
+        self._options = options(url, key, timeout, verify)
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, asyncio.Semaphore, object]] = {}
 
     @property
     def url(self) -> str:
         """Address of the service."""
-        return str(self._http.base_url)
+        return str(self._options["base_url"])
+
+    async def _here(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
+        """What belongs to the running event loop; that of a loop which has ended is let go."""
+        for ended in [loop for loop in self._loops if loop.is_closed()]:
+            self._loops.pop(ended, None)
+        loop = asyncio.get_running_loop()
+        if loop not in self._loops:
+            opened = _opened(httpx.AsyncClient(**self._options))
+            self._loops[loop] = await anext(opened), asyncio.Semaphore(_AT_ONCE), opened
+        return self._loops[loop][:2]
 
     def job(self, job: str) -> AsyncJob[Any]:
         """A job, by its id or link. Nothing is asked of the service."""
         return AsyncJob(self, job)
 
     async def aclose(self) -> None:
-        """End all connections."""
-        await self._http.aclose()
+        """End all connections of the running event loop."""
+        await (await self._here())[0].aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -115,15 +125,15 @@ class AsyncClient(Operations, Async):
         try:
             match step:
                 case Turn():
-                    await self._turns.acquire()
+                    await (await self._here())[1].acquire()
                 case Attempt(_, keep_open):
                     try:
                         return await self._attempt(step, opened)
                     finally:
                         if not keep_open:
-                            self._turns.release()
+                            (await self._here())[1].release()
                 case Read(stream):
-                    with away(self._http.base_url):
+                    with away(self._options["base_url"]):
                         return await anext(stream.pieces, b"")
                 case Close(stream):
                     await stream.response.aclose()
@@ -139,10 +149,11 @@ class AsyncClient(Operations, Async):
     async def _attempt(self, attempt: Attempt, opened: AsyncExitStack) -> Any:
         request = attempt.request
         body: Any = None if request.body is None else _pieces(request.body)
-        built = self._http.build_request(**arguments(request, self._http.timeout), content=body)
+        http, _ = await self._here()
+        built = http.build_request(**arguments(request, http.timeout), content=body)
         async with AsyncExitStack() as closed:
-            with away(self._http.base_url):
-                response = await self._http.send(built, stream=True)
+            with away(self._options["base_url"]):
+                response = await http.send(built, stream=True)
                 closed.push_async_callback(response.aclose)
                 if response.is_error:
                     await response.aread()
@@ -169,3 +180,9 @@ class _Stream:
 async def _pieces(body: Body) -> AsyncIterator[Buffer]:
     for piece in body.pieces():
         yield piece
+
+
+async def _opened(http: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
+    """Gives a client, and closes it when its event loop ends: what is left of generators is ended before."""
+    async with http:
+        yield http

@@ -29,7 +29,7 @@ _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 class Options(TypedDict):
     """What an httpx client is made with."""
 
-    base_url: str
+    base_url: httpx.URL
     headers: dict[str, str]
     timeout: float | httpx.Timeout
     verify: Any
@@ -38,14 +38,14 @@ class Options(TypedDict):
 
 def options(url: str | None, key: str | None, timeout: float | httpx.Timeout, verify: Any) -> Options:
     """The options of an httpx client for the service at a URL; ValueError if URL or key are none."""
-    url, key = url_of(url), key_of(key)
+    base, key = httpx.URL(url_of(url)), key_of(key)
     # Arrays hardly shrink, and take long to compress.
     headers = {"Accept-Encoding": "identity"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
     # To read the certificates of all authorities takes long, and plain HTTP needs none.
-    is_plain = verify is True and url.startswith("http://")
+    is_plain = verify is True and base.scheme == "http"
     # Who waits for jobs holds a connection each.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
-    return Options(base_url=url, headers=headers, timeout=timeout, verify=False if is_plain else verify, limits=limits)
+    return Options(base_url=base, headers=headers, timeout=timeout, verify=False if is_plain else verify, limits=limits)
 
 
 def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
@@ -93,9 +93,8 @@ def reading(request: Request[Any], response: httpx.Response) -> Reading[Any]:
     if found is not None and fnmatchcase(came, found.media_type):
         return found
     wanted = " or ".join(f"{one} {how.media_type}".removesuffix(" *") for one, how in request.reads.items())
-    elsewhere = f", Location {headers['Location'][:_LONGEST_TEXT]}" if "Location" in headers else ""
-    got = f"{status} {came[:_LONGEST_TEXT]}".rstrip() + elsewhere
-    raise InvalidAnswer(f"{request.method} {request.path}: expected {wanted}, got {got}")
+    got = f"{status} {came}".strip() + (f", Location {headers['Location']}" if "Location" in headers else "")
+    raise InvalidAnswer(f"{request.method} {request.path}: expected {wanted}, got {got[:_LONGEST_TEXT]}")
 
 
 def heed(headers: httpx.Headers) -> None:

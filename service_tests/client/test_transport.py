@@ -1,11 +1,13 @@
 """What comes from proxies and from strangers, over real connections."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from threading import Thread
 from typing import Any
 
@@ -23,6 +25,8 @@ def proxy() -> Iterator[tuple[str, list[Any], list[float]]]:
     asked: list[float] = []
 
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
         def do_GET(self) -> None:
             asked.append(time.monotonic())
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -39,7 +43,7 @@ def proxy() -> Iterator[tuple[str, list[Any], list[float]]]:
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}", answers, asked
         server.shutdown()
@@ -105,11 +109,13 @@ def test_an_answer_of_another_kind_is_told(
 ) -> None:
     url, answers, _ = proxy
     assert set(CALLS) == {name for name in vars(Operations) if name[0] != "_"}
-    for client in (Client(url), AsyncClient(url)):
-        for call, given in CALLS.items():
+    with Client(url) as client:
+        awaited = AsyncClient(url)
+        for asked, (call, given) in product((Asked(client, loop), Asked(awaited, loop)), CALLS.items()):
             answers[:] = [(status, headers, b"")] * 2  # where a job's events have ended, its record is asked for
             with nullcontext() if call in fine else pytest.raises(InvalidAnswer, match=f"expected 2.*, got {told}"):
-                getattr(Asked(client, loop), call)(*given)
+                getattr(asked, call)(*given)
+        loop.run_until_complete(awaited.aclose())
 
 
 def test_what_a_job_has_made_is_found_by_its_link(proxy: Any) -> None:
@@ -131,3 +137,22 @@ def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Any) -> None:
         with pytest.raises(ServiceAway) as away:
             client.catalog()
     assert not away.value.unsent
+
+
+def test_one_event_loop_after_another_may_use_a_client(proxy: Any) -> None:
+    url, answers, asked = proxy
+    client = AsyncClient(url)
+
+    async def ask(n: int) -> None:
+        answers.extend([(200, {}, b"{}")] * n)
+        await asyncio.gather(*(client.catalog() for _ in range(n)))
+
+    async def close() -> None:
+        async with client:
+            await ask(1)
+
+    for _ in range(3):
+        asyncio.run(ask(40))  # more than are under way at once
+    asyncio.run(close())
+    asyncio.run(close())
+    assert len(asked) == 122
