@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from fnmatch import fnmatchcase
 from typing import Any, TypedDict
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
@@ -66,9 +67,19 @@ def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
     return found
 
 
+def _proxy_of(url: httpx.URL) -> httpx.URL | None:
+    """The proxy that httpx asks in the place of a URL, without its user and password; None for none."""
+    proxies = getproxies()
+    found = proxies.get(url.scheme) or proxies.get("all")
+    if not found or proxy_bypass(url.host):
+        return None
+    return httpx.Proxy(found if "://" in found else f"http://{found}").url
+
+
 @contextmanager
 def away(url: httpx.URL) -> Iterator[None]:
     """Within it, what httpx raises becomes what this client raises."""
+    url = url.copy_with(userinfo=b"")
     try:
         yield
     except httpx.DecodingError as error:
@@ -77,6 +88,8 @@ def away(url: httpx.URL) -> Iterator[None]:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise InvalidAnswer(f"{url} is not trusted: {error}") from error  # and will not be a moment later
         said = str(error) or type(error).__name__
+        if (proxy := _proxy_of(url)) is not None:
+            said = f"the proxy at {proxy} {'did not answer' if isinstance(error, _UNSENT) else 'failed'}: {said}"
         raise ServiceAway(f"{url} does not answer: {said}", isinstance(error, _UNSENT)) from error
 
 

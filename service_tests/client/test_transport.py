@@ -139,6 +139,22 @@ def test_an_answer_that_breaks_off_is_asked_for_again(proxy: Any) -> None:
     assert not away.value.unsent
 
 
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "ALL_PROXY"])
+def test_a_proxy_that_does_not_answer_is_named_without_its_password(
+    loop: Any, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable.lower(), "http://someone:secret@127.0.0.1:9")
+    for kind in (Client, AsyncClient):
+        with pytest.raises(ServiceAway) as away:
+            Asked(kind("http://me:hidden@far.test", patience=0), loop).info()
+        assert str(away.value).startswith(
+            "http://far.test does not answer: the proxy at http://127.0.0.1:9 did not answer"
+        )
+        assert away.value.unsent
+
+
 def test_one_event_loop_after_another_may_use_a_client(proxy: Any) -> None:
     url, answers, asked = proxy
     client = AsyncClient(url)
