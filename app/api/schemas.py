@@ -15,6 +15,7 @@ from app.formats.arrow import Arrow
 from app.formats.json import Json
 from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
+from app.formats.open_inference import DTYPES as DTYPES_OF_TENSORS
 from app.formats.open_inference import VERSION
 from app.services.indexes import AskedIndex
 
@@ -421,7 +422,7 @@ _OUTPUT = object_of(
 _REQUEST = object_of(
     "InferenceRequest",
     ["inputs"],
-    inputs=list_of(_tensor("InputTensor", "FP32", "FP64"), minItems=1, maxItems=1, description="`vectors`."),
+    inputs=list_of(_tensor("InputTensor", *DTYPES_OF_TENSORS), minItems=1, maxItems=1, description="`vectors`."),
     **_or_null(
         id={**STRING, "description": "It is in the answer."},
         model_name={**STRING, "description": "Some clients repeat the name of the model here."},

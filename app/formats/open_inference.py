@@ -22,8 +22,17 @@ INPUT = "vectors"
 """Name of the one tensor that models take."""
 DATA = "inputs/0/data"
 """The place of its numbers in a request."""
-_DTYPES: dict[str, np.dtype[Any]] = {"FP32": np.dtype("<f4"), "FP64": np.dtype("<f8")}
-_TYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
+DTYPES: dict[str, np.dtype[Any]] = {
+    **{f"FP{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+    **{
+        f"{sign}INT{8 * size}": np.dtype(f"<{kind}{size}")
+        for size in (1, 2, 4, 8)
+        for sign, kind in (("", "i"), ("U", "u"))
+    },
+    "BOOL": np.dtype("?"),
+}
+"""The dtypes of numbers, by the protocol's names."""
+_TYPES = {dtype: name for name, dtype in DTYPES.items()}
 VERSION = "1"
 """The one version of every model: maps never change."""
 _MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name", "model_version")
@@ -69,7 +78,7 @@ class Asked(NamedTuple):
 
 def datatype(dtype: np.dtype[Any]) -> str:
     """The protocol's name of a dtype."""
-    return _TYPES[dtype.str[1:]]
+    return _TYPES[dtype.newbyteorder("<")]
 
 
 def read(body: Body, header_bytes: int | None) -> Asked:
@@ -107,9 +116,9 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     if members.get("name") != INPUT:
         raise InvalidInput(f"input {str(members.get('name'))[:80]!r} came; {INPUT!r} is wanted", f"{at}/name")
     kind = members.get("datatype")
-    if not isinstance(kind, str) or kind not in _DTYPES:
-        raise InvalidInput(f"datatype {str(kind)[:80]!r} came; {' or '.join(_DTYPES)} is wanted", f"{at}/datatype")
-    dtype = _DTYPES[kind]
+    if not isinstance(kind, str) or kind not in DTYPES:
+        raise InvalidInput(f"expected datatype {', '.join(DTYPES)}, got {str(kind)[:80]!r}", f"{at}/datatype")
+    dtype = DTYPES[kind]
     shape = _items(members.get("shape"), 0, _MOST_AXES, f"{at}/shape")
     if len(shape) != 2 or any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
         raise InvalidInput(f"shape {str(shape)[:80]} came; [rows, columns] is wanted", f"{at}/shape")
@@ -120,9 +129,12 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
         raise InvalidInput(f"{len(tail)} bytes came after the JSON, which belong to no input", "")
     if not is_list(data := members.get("data")):
         raise InvalidInput(f"{called(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
-    with np.errstate(over="ignore"):  # what is too large is infinite then, and refused by name
-        listed: Array = _listed(data, shape).astype(dtype)
-    return listed
+    listed = _listed(data, shape)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite then, and refused by name
+        cast = listed.astype(dtype)
+    if dtype.kind != "f" and (cast != listed).any():
+        raise InvalidInput(f"a number came that is none of {kind}", f"{at}/data")
+    return cast
 
 
 def _binary(shape: Sequence[int], dtype: np.dtype[Any], size: Any, tail: memoryview | None, has_data: bool) -> Array:
