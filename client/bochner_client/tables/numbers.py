@@ -30,7 +30,7 @@ def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field, first:
     return filled
 
 
-def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field, first: int, per_row: int = 1) -> None:
+def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field | None, first: int, per_row: int = 1) -> None:
     """Raise TableError if a dtype rounds one of these whole numbers, of which each row from `first` on has some."""
     if numbers.dtype.kind not in "iu" or dtype.kind != "f" or 8 * numbers.itemsize <= np.finfo(dtype).nmant:
         return
@@ -42,7 +42,8 @@ def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field, first: int, 
         if odd.any():
             place = start + int(np.argmax(odd))
             row = first + place // max(1, per_row)
-            raise TableError(f"{field.quoted} has {numbers[place]} in row {row}, which {dtype} would round", field.name)
+            name, where = (None, "the array") if field is None else (field.name, field.quoted)
+            raise TableError(f"{where} has {numbers[place]} in row {row}, which {dtype} would round", name)
 
 
 def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0) -> Array:

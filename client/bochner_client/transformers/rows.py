@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from bochner_client.arrays import as_numbers
-from bochner_client.tables import Table, as_table
+from bochner_client.tables import Table, as_table, check_exact
 
 Block = NDArray[Any] | sparse.csr_array
 """Rows of float32 or float64 as a service takes them, (n, d)."""
@@ -67,6 +67,8 @@ class Rows:
         some = self._table.rows(start, stop) if self._table is not None else self._x[start:stop]
         if isinstance(some, np.ndarray) and some.dtype.kind not in "biufc":
             some = as_numbers(some)
+        if isinstance(some, np.ndarray):
+            check_exact(some.ravel(), np.dtype(np.float64), None, start, self.d)
         checked: Any = check_array(
             some,
             accept_sparse="csr",
