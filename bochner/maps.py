@@ -33,8 +33,7 @@ class Map:
     @property
     def spec(self) -> dict[str, Any]:
         """The spec with every default filled in, as the record of a service shows it."""
-        found: dict[str, Any] = json.loads(self.feature_map.spec.canonical())
-        return found
+        return self.feature_map.spec.shown()
 
     def transform(self, rows: Any) -> Array:
         """Features of the rows, (n, n_output)."""
@@ -90,7 +89,7 @@ def build(spec: Mapping[str, Any], datasets: Mapping[str, PostedRows] | None = N
         return known[dataset] if dataset in known else no_rows(dataset, pointer)
 
     building = Building(threads=threads or available(), rows=rows)
-    return Map(made(MapSpec.model_validate_json(json.dumps(spec)), building))
+    return Map(made(MapSpec.model_validate_json(json.dumps(spec)).as_asked(), building))
 
 
 def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:

@@ -98,17 +98,24 @@ def check_range(rows: Rows, dtype: np.dtype[Any], pointer: str, when: str = "") 
 
 
 def refuse_not_finite(
-    rows: Rows, pointer: str, first_row: int = 0, infinite: str = "is not finite", missing: str = MISSING
+    rows: Rows, pointer: str, first_row: int = 0, infinite: str = "is not finite", missing: str | None = MISSING
 ) -> None:
     """Raise InvalidInput naming the first entry that is NaN or infinite, as missing or with these words.
 
-    The rows are those of the request from `first_row` on. Return if all are finite.
+    The rows are those of the request from `first_row` on. Return if all are finite, or, where `missing` is None, NaN.
     """
     values = stored_values(rows)
-    is_odd = ~np.isfinite(values)
+    is_odd = np.isinf(values) if missing is None else ~np.isfinite(values)
     if is_odd.any():
         is_missing = bool(np.isnan(values.ravel()[np.argmax(is_odd)]))
-        _refuse_entry(rows, is_odd, missing if is_missing else infinite, pointer, first_row)
+        _refuse_entry(rows, is_odd, missing if is_missing and missing else infinite, pointer, first_row)
+
+
+def complete(rows: Rows, pointer: str, missing: str = MISSING) -> Rows:
+    """The rows, which are finite or missing; InvalidInput, with these words, if an entry is missing."""
+    if np.isnan(stored_values(rows)).any():
+        refuse_not_finite(rows, pointer, missing=missing)
+    return rows
 
 
 def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:

@@ -63,15 +63,17 @@ def held_out(n: int, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[n
 def column_ranges(rows: Rows) -> Floats:
     """The least and the largest entry of each column, (2, d), in the dtype of the rows, of which there is at least one.
 
+    Those that are NaN, which are missing, do not count; a column of nothing else has NaN.
+
     Raises:
         InvalidInput: there are more columns than ranges are kept of.
     """
     if rows.shape[1] > MOST_RANGES:
         raise InvalidInput(f"ranges are kept of up to {MOST_RANGES} columns; there are {rows.shape[1]}")
     if isinstance(rows, np.ndarray):
-        return np.stack([rows.min(axis=0), rows.max(axis=0)])
+        return np.stack([np.fmin.reduce(rows, axis=0), np.fmax.reduce(rows, axis=0)])
     columns: sparse.csc_array = rows.tocsc()
-    return np.stack([columns.min(axis=0).toarray(), columns.max(axis=0).toarray()])
+    return np.stack([columns.nanmin(axis=0).toarray(), columns.nanmax(axis=0).toarray()])
 
 
 def is_constant(spread: Matrix, reach: Matrix) -> NDArray[np.bool_]:

@@ -2,9 +2,10 @@
 
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 from scipy import sparse
 
@@ -20,6 +21,9 @@ from app.core.sparse_rows import divide_columns
 _ENTRIES_PER_BLOCK = 1 << 16
 # Of columns that are looked at together.
 _ENTRIES_OF_COLUMNS = 1 << 21
+_QUARTILES = (0.25, 0.5, 0.75)
+# Of columns in a warning.
+_MOST_NAMED = 5
 # Up to this span of a column, sums of squares stay in the range of float64.
 _WIDEST = 1e140
 
@@ -39,31 +43,59 @@ Scales = Annotated[
     Discriminator(_is_list),
 ]
 """One positive number for every column, or a list with one per column."""
-Missing = Annotated[
-    Annotated[Literal["refuse"], Tag("refuse")] | Annotated[float, Tag("number")],
-    Discriminator(lambda value: "refuse" if isinstance(value, str) else "number"),
+
+
+def _is_word(value: object) -> str:
+    return "word" if isinstance(value, str) else _is_list(value)
+
+
+_Numbers = Annotated[float, Tag("number")] | Annotated[tuple[float, ...], Field(fail_fast=True), Tag("list")]
+Missing = Annotated[Annotated[Literal["refuse"], Tag("word")] | _Numbers, Discriminator(_is_word)]
+"""What takes the place of a missing entry: one number for all columns, or a list with one per column; or `refuse`."""
+MissingOfRows = Annotated[
+    Annotated[Literal["refuse", "mean", "median"], Tag("word")] | _Numbers, Discriminator(_is_word)
 ]
-"""The number that takes the place of a missing entry, or `refuse`."""
-MISSING = 'What stands for an entry that is missing, NaN or null in JSON, before all else; or "refuse".'
+"""Likewise, or the mean or the median of its column in a dataset."""
+MISSING = (
+    "What stands for an entry that is missing, NaN or null in JSON, among rows that are centred and scaled: one number "
+    'for all columns, or a list; or "refuse".'
+)
+FILL = (
+    "Whether `missing` is filled in after `center` and `scale`, in their units, or before. Maps that were made before "
+    "version 0.3 fill in before; a request that does not say fills in after."
+)
 UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is all zero stays so."
 
 
 class Input(Frozen):
     """What is done to a row, in float64, before it is rounded to the map's dtype.
 
-    First what is missing becomes a number, then a row x becomes (x − center)/scale, then, with `unit_norm`, its
-    direction. Everything that a map takes rows for sees them after that.
+    A row x becomes (x − center)/scale, then what is missing becomes a number, then, with `unit_norm`, the row becomes
+    its direction. Everything that a map takes rows for sees them after that.
     """
 
     center: Shifts = Field(0.0, description="Subtracted from each row: one number for all columns, or a list.")
     scale: Scales = Field(1.0, description="What each row is divided by then: one number for all columns, or a list.")
     unit_norm: bool = Field(False, description=UNIT_NORM)
     missing: Missing = Field("refuse", description=MISSING)
+    # Left out where it is before: the text of such a spec is what it was when there was no other way.
+    fill: Literal["before", "after"] = Field("before", description=FILL, exclude_if=lambda value: value == "before")
+
+    def as_asked(self) -> "Input":
+        """The input of a request, which fills in after centring where it does not say when."""
+        if self.missing == "refuse" or "fill" in self.model_fields_set:
+            return self
+        return self.model_construct(_fields_set=self.model_fields_set, **{**dict(self), "fill": "after"})
+
+    def as_before(self) -> Self:
+        """The input as versions read it that filled in before centring; itself where the request says when."""
+        return self if "fill" in self.model_fields_set else self.model_copy(update={"fill": "before"})
 
     def check(self, input_dim: int) -> None:
         """Raise InvalidInput for a list that has not one entry for each column."""
         check_entries(self.center, input_dim, "center", "/input/center", ", or one number")
         check_entries(self.scale, input_dim, "scale", "/input/scale", ", or one number")
+        check_entries(self.missing, input_dim, "missing", "/input/missing", ", or one number")
 
     def applied(self, rows: Rows, pointer: str) -> Rows:
         """Rows (n, d) of floats, which stood at `pointer` of the request, as the map sees them: float64, finite.
@@ -94,10 +126,11 @@ class Input(Frozen):
         return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
     def zeroed(self, rows: Rows, pause: Pause = no_pause) -> int:
-        """How many of the rows (n, d), which hold no NaN, are all zero in the end."""
+        """How many of the rows (n, d) are all zero in the end; not those that miss what nothing stands for."""
         per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
+        wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
         return sum(
-            int((largest_by_row(self.applied(rows[block], "")) == 0).sum())
+            int((largest_by_row(wanted.applied(rows[block], "")) == 0).sum())
             for block in between(row_blocks(rows.shape[0], per_block), pause)
         )
 
@@ -112,15 +145,25 @@ class Input(Frozen):
     def _change(self, changed: Rows, came: Rows, first: int, pointer: str) -> None:
         """Fill in, shift and scale rows in place, which came so, and are those of the request from `first` on."""
         values = stored_values(changed)
-        if self.missing != "refuse":
-            np.copyto(values, self.missing, where=np.isnan(values))
+        missing = np.isnan(values) if self.missing != "refuse" else np.False_
+        if self.fill == "before":
+            self._fill(changed, missing)
         with np.errstate(over="ignore"):  # refused by name
             if isinstance(changed, np.ndarray):
                 changed -= self._shifts
             divide_columns(changed, self._divisors)
+        if self.fill == "after":
+            self._fill(changed, missing)
         if not np.isfinite(values).all():
             refuse_not_finite(came if self.missing == "refuse" else _filled(came), pointer, first)
             refuse_not_finite(changed, pointer, first, "leaves the range of float64 once it is shifted and scaled")
+
+    def _fill(self, changed: Rows, missing: NDArray[np.bool_] | np.bool_) -> None:
+        if missing.any():
+            numbers = np.asarray(self.missing, np.float64)
+            if numbers.ndim and not isinstance(changed, np.ndarray):
+                numbers = numbers[changed.indices]
+            np.copyto(stored_values(changed), numbers, where=missing)
 
 
 def _filled(rows: Rows) -> Rows:
@@ -146,14 +189,15 @@ class Fit(StrEnum):
 def fitted(
     fit: Fit,
     rows: Rows,
-    missing: float | Literal["refuse"] = "refuse",
+    missing: MissingOfRows = "refuse",
     unit_norm: bool = False,
     *,
     pause: Pause = no_pause,
 ) -> Input:
-    """The input whose center and scale are taken from rows (n, d), n ≥ 1, finite, as scikit-learn's scalers do.
+    """The input whose center and scale are taken from rows (n, d), n ≥ 1, as scikit-learn's scalers do.
 
-    The scale of a column that is constant, but for the rounding of its numbers, is 1. Takes memory for some rows or
+    They are finite, or NaN where an entry is missing: numbers of a column are those of the entries that it has. The
+    scale of a column that is constant, but for the rounding of its numbers, is 1. Takes memory for some rows or
     columns at a time, for one column at least.
 
     Raises:
@@ -163,50 +207,57 @@ def fitted(
     d = rows.shape[1]
     if d > MOST_RANGES:
         raise InvalidInput(f"a fit lists numbers of up to {MOST_RANGES} columns; there are {d}", "/input/fit")
+    least, most = column_ranges(rows).astype(np.float64)
+    if (empty := np.isnan(least)).any():
+        raise InvalidInput(f"column {np.argmax(empty)} has no entry that is not missing", "/input/dataset")
+    reach = np.maximum(np.abs(least), np.abs(most))
+    with np.errstate(over="ignore"):  # refused by name
+        span = most - least
+    if (fit is not Fit.max_abs or missing == "mean") and span.max() > _WIDEST:
+        raise InvalidInput(
+            f"column {np.argmax(span)} spans {span.max():.3g}; a fit takes {_WIDEST:.0e} at most", "/input/dataset"
+        )
+    center: Matrix | float
     if fit is Fit.max_abs:
-        reach = np.abs(column_ranges(rows).astype(np.float64)).max(axis=0)
-        return Input(scale=_scales(reach, reach), unit_norm=unit_norm, missing=missing)
-    if not isinstance(rows, np.ndarray):
+        center, spread = 0.0, reach
+    elif not isinstance(rows, np.ndarray):
         raise InvalidInput(
             f"fit {fit.value} subtracts a center, which would make sparse rows dense: take max_abs, which only scales",
             "/input/fit",
         )
-    least, most = column_ranges(rows).astype(np.float64)
-    with np.errstate(over="ignore"):  # refused by name
-        span = most - least
-    if span.max() > _WIDEST:
-        raise InvalidInput(
-            f"column {np.argmax(span)} spans {span.max():.3g}; a fit takes {_WIDEST:.0e} at most", "/input/dataset"
-        )
-    match fit:
-        case Fit.min_max:
-            center, spread = least, span
-        case Fit.standardize:
-            center, spread = _moments(rows, least, span, pause)
-        case _:
-            center, spread = _quartiles(rows, pause)
-    scale = _scales(spread, np.maximum(np.abs(least), np.abs(most)))
-    return Input(center=tuple(center.tolist()), scale=scale, unit_norm=unit_norm, missing=missing)
-
-
-def _scales(spread: Matrix, reach: Matrix) -> tuple[float, ...]:
-    """The spreads of columns whose entries reach so far, 1 where there is none beyond rounding."""
-    return tuple(np.where(is_constant(spread, reach), 1.0, spread).tolist())
+    else:
+        match fit:
+            case Fit.min_max:
+                center, spread = least, span
+            case Fit.standardize:
+                center, spread = _moments(rows, least, span, pause)
+            case _:
+                center, spread = _quartiles(rows, pause)
+    scale = np.where(is_constant(spread, reach), 1.0, spread)
+    if missing == "mean" or missing == "median":
+        if not isinstance(rows, np.ndarray):
+            raise InvalidInput(f"missing {missing} is taken of dense rows; expected a number", "/input/missing")
+        middle = _quartiles(rows, pause) if missing == "median" else _moments(rows, least, span, pause)
+        missing = tuple(((middle[0] - center) / scale).tolist())
+    shift = center if isinstance(center, float) else tuple(center.tolist())
+    made = Input(center=shift, scale=tuple(scale.tolist()), unit_norm=unit_norm, missing=missing)
+    return made.as_asked()
 
 
 def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
     """Mean and standard deviation of columns, in two passes; the second mends what the first mean is off by."""
     # Powers of two: dividing by them rounds nothing, and squares of what is left do not underflow.
-    n, units = len(rows), np.ldexp(1.0, np.frexp(span)[1])
+    units = np.ldexp(1.0, np.frexp(span)[1])
     sums, squares = np.zeros((2, rows.shape[1]))
-    blocks = [*row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1])]
+    blocks = [*row_blocks(len(rows), _ENTRIES_PER_BLOCK // rows.shape[1])]
+    n = sum(np.count_nonzero(rows[block] == rows[block], axis=0) for block in between(blocks, pause))  # that are no NaN
     for block in between(blocks, pause):
-        sums += (rows[block] - least).sum(axis=0)
+        sums += np.nansum(rows[block] - least, axis=0)
     means, off = least + sums / n, np.zeros_like(sums)
     for block in between(blocks, pause):
         lags = (rows[block] - means) / units
-        off += lags.sum(axis=0)
-        squares += np.square(lags).sum(axis=0)
+        off += np.nansum(lags, axis=0)
+        squares += np.nansum(np.square(lags), axis=0)
     return means + units * (off / n), units * np.sqrt(np.maximum(squares - off**2 / n, 0) / n)
 
 
@@ -215,5 +266,25 @@ def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
     quartiles = np.empty((3, rows.shape[1]))
     for some in between(row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)), pause):
         columns = rows[:, some].astype(np.float64)
-        quartiles[:, some] = np.quantile(columns, (0.25, 0.5, 0.75), axis=0, overwrite_input=True)
+        quartiles[:, some] = np.quantile(columns, _QUARTILES, axis=0)
+        for place in np.flatnonzero(np.isnan(quartiles[1, some])):
+            column = columns[:, place]
+            quartiles[:, some.start + place] = np.quantile(column[~np.isnan(column)], _QUARTILES)
     return quartiles[1], quartiles[2] - quartiles[0]
+
+
+def mostly_missing(rows: Rows, dataset: str) -> tuple[str, ...]:
+    """The warning that columns of a dataset are missing in more than half of its rows."""
+    n = rows.shape[0]
+    values = stored_values(rows)
+    missing = np.isnan(values)
+    if isinstance(rows, np.ndarray):
+        counts = np.count_nonzero(missing, axis=0)
+    else:
+        counts = np.bincount(rows.indices[missing], minlength=rows.shape[1])
+    places = np.flatnonzero(2 * counts > n)
+    if not places.size:
+        return ()
+    named = ", ".join(f"column {place} in {counts[place]}" for place in places[:_MOST_NAMED])
+    more = f", and {places.size - _MOST_NAMED} more" if places.size > _MOST_NAMED else ""
+    return (f"most entries of columns of dataset {dataset!r} are missing: {named}{more} of {n} rows",)

@@ -27,7 +27,12 @@ class MapSpec(BaseSpec):
 
     def as_before(self) -> Self:
         """The spec as versions read it that filled in other values for what it leaves out; most often itself."""
-        return self.model_copy(update={"sampler": self.sampler.as_before()})
+        changes = {"sampler": self.sampler.as_before(), "input": self.input and self.input.as_before()}
+        return self.model_copy(update=changes)
+
+    def as_asked(self) -> Self:
+        """The spec of a request, with what it leaves out as this version fills it in."""
+        return self if self.input is None else self.model_copy(update={"input": self.input.as_asked()})
 
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:

@@ -15,11 +15,11 @@ from pydantic import ConfigDict, Discriminator, Field, Tag, ValidationError
 from pydantic_core import from_json, to_json
 from scipy import sparse
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, complete
 from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.input import MISSING, UNIT_NORM, Fit, Input, Missing, fitted
+from app.core.input import MISSING, UNIT_NORM, Fit, Input, MissingOfRows, fitted, mostly_missing
 from app.core.json_text import CheckSize, check_names, check_options
 from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
@@ -92,7 +92,7 @@ class InputOfRows(Frozen):
 
     fit: Annotated[Fit, Field(strict=False)]
     dataset: DatasetName
-    missing: Missing = Field("refuse", description=MISSING)
+    missing: MissingOfRows = Field("refuse", description=f"{MISSING} Or the `mean` or the `median` of its column.")
     unit_norm: bool = Field(False, description=UNIT_NORM)
 
 
@@ -110,9 +110,11 @@ class LeftOpen(Frozen):
         """As it is stored; empty for nothing."""
         return self.model_dump_json(exclude_defaults=True) if self != NOTHING else ""
 
-    def shown(self, spec: MapSpec) -> dict[str, Any]:
+    def shown(self, spec: MapSpec) -> MapSpec | dict[str, Any]:
         """A spec as the client has put it, but for defaults that are filled in, where numbers are not known yet."""
-        members = spec.model_dump(mode="json")
+        if self == NOTHING and not spec.fills_in:
+            return spec
+        members = spec.shown()
         if self.input is not None:
             members["input"] = self.input.model_dump(mode="json")
         if self.kernel is not None:
@@ -194,13 +196,15 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     check_options(body, check_size)
     check_names(body)
     with suppress(ValidationError):
-        return AskedSpec(MapSpec.model_validate_json(body))  # as good as always, and then the body is read once
+        return AskedSpec(
+            MapSpec.model_validate_json(body).as_asked()
+        )  # as good as always, and then the body is read once
     try:
         document = from_json(body)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        return AskedSpec(parse(MapSpec, body))
+        return AskedSpec(parse(MapSpec, body).as_asked())
     fit = fit_of(document.get("input"), parse)
     kernel, scale = without_scale(document.get("kernel"), parse)
     left_open = LeftOpen(input=fit, kernel=scale, draws_seed=document.get("seed", 0) is None)
@@ -208,7 +212,7 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     closed = {name: value for name, value in document.items() if name not in settled_later}
     if scale is not None:
         closed["kernel"] = kernel
-    asked = AskedSpec(parse(MapSpec, to_json(closed)), left_open)
+    asked = AskedSpec(parse(MapSpec, to_json(closed)).as_asked(), left_open)
     _ = asked.datasets  # which must be named
     return asked
 
@@ -273,7 +277,8 @@ def settled(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
         fit = left_open.input
         rows = rows_of(fit.dataset, "/input/dataset")
         changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm, pause=pause)
-        warnings = _zero_rows(changes["input"], rows, spec.kernel, fit.dataset, pause)
+        warnings = mostly_missing(rows, fit.dataset)
+        warnings += _zero_rows(changes["input"], rows, spec.kernel, fit.dataset, pause)
     if left_open.kernel is not None:
         name, pointer = asked.datasets[-1]
         rows = rows_of(name, pointer)
@@ -317,7 +322,9 @@ def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: P
 
 def after_input(wanted: Input | None, pointer: str) -> Seen:
     """Gives rows of a dataset, which is named at this pointer, after the input."""
-    return as_they_are if wanted is None else lambda rows: wanted.applied(rows, pointer)
+    if wanted is None:
+        return lambda rows: as_they_are(complete(rows, pointer))
+    return lambda rows: wanted.applied(rows, pointer)
 
 
 def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
-from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, vectors
+from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, floats, refuse_not_finite
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
@@ -49,8 +49,9 @@ class DatasetEntry(BaseModel):
 class DatasetRecord(DatasetEntry):
     """A dataset."""
 
-    column_ranges: list[tuple[float, float]] | None = Field(
-        description=f"Least and largest entry of each column; null for more than {_MOST_TOLD} columns."
+    column_ranges: list[tuple[float | None, float | None]] | None = Field(
+        description="Least and largest entry of each column, null where all are missing; null for more than "
+        f"{_MOST_TOLD} columns."
     )
 
 
@@ -64,11 +65,8 @@ class DatasetPage(BaseModel):
 def record(manifest: DatasetManifest, ranges: Callable[[], Floats]) -> DatasetRecord:
     """The record of a stored dataset; `ranges` gives its columns' least and largest entries, where they are told."""
     is_told = "ranges" in manifest.arrays and manifest.shape[1] <= _MOST_TOLD
-    pairs = [*map(tuple, ranges().T.tolist())] if is_told else None
+    pairs = [tuple(None if end != end else end for end in pair) for pair in ranges().T.tolist()] if is_told else None
     return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
-
-
-_MISSING = "is missing; a dataset has no missing entries: leave such rows out, or fill them in"
 
 
 Gate = Callable[[PostedRows, str, CheckBytes], Rows]
@@ -149,7 +147,7 @@ class Datasets:
 
         Raises:
             DatasetExists: other rows have the name.
-            InvalidInput: there are no rows or no columns, or not of finite floating-point numbers.
+            InvalidInput: there are no rows or no columns, or not of numbers that are finite or missing.
             TooLarge: the dataset passes the limit.
             QuotaExceeded: the store, or the owner, has no room for it.
         """
@@ -267,7 +265,9 @@ def _checked(posted: PostedRows, check: CheckBytes) -> Rows:
         raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
     # Whole numbers of more than 16 bits are kept in float64.
     dtype = np.result_type(posted.dtype, np.float32) if posted.dtype.kind in "biuf" else np.dtype(np.float64)
-    return vectors(posted, d, dtype, missing=_MISSING, check=check)
+    rows = floats(posted, d, dtype, "/vectors", check)
+    refuse_not_finite(rows, "/vectors", missing=None)
+    return rows
 
 
 def _arrays(rows: Rows) -> Arrays:

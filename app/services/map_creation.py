@@ -355,7 +355,7 @@ def preview(
     return MapPreview(
         name=name,
         exists=exists,
-        spec=spec if left_open == NOTHING else left_open.shown(spec),
+        spec=left_open.shown(spec),
         at_once=made is not None,
         n_frequencies=s,
         n_output=columns,

@@ -22,7 +22,7 @@ from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, JobHasEnded, JobNotFound, link
-from app.services.asked import LeftOpen
+from app.services.asked import NOTHING, LeftOpen
 from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
 from app.services.limits import Limits
@@ -105,16 +105,15 @@ def read_spec(name: str, text: str) -> MapSpec:
 def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
     """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
     known = read_spec(manifest.name, spec) if isinstance(spec, str) else spec
-    if not manifest.is_open:
-        return _record(manifest, known)
-    return _record(manifest, LeftOpen.model_validate_json(manifest.asked).shown(known))
+    left_open = LeftOpen.model_validate_json(manifest.asked) if manifest.is_open else NOTHING
+    return _record(manifest, left_open.shown(known))
 
 
 def written(manifest: MapManifest, spec: str) -> bytes:
     """The record as JSON; a long spec of this version stands in it as it is stored. Raises what `record` raises."""
     by = manifest.generator.get("bochner", _VERSION)  # missing where a job still builds it
     is_known = manifest.schema_version == MapManifest.newest and by == _VERSION and not manifest.is_open
-    if len(spec) < _LONG_SPEC or not is_known:
+    if len(spec) < _LONG_SPEC or not is_known or '"fill":' in spec:
         return record(manifest, spec).model_dump_json().encode()
     before, _, after = _record(manifest, {}).model_dump_json().partition(_NO_SPEC)
     return f'{before}"spec":{spec}{after}'.encode()

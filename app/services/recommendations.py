@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_range, dense, floats, vectors
+from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_range, complete, dense, floats, vectors
 from app.core.building import Building
 from app.core.datasets import Reference, sampled
 from app.core.diagnostics import Finding
@@ -120,7 +120,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
         raise InvalidInput(f"column {y.column} is wanted; the dataset has {own.shape[1]}, from 0 on", "/y/column")
-    return dense(own[:, [y.column]])[:, 0], digests
+    return dense(complete(own[:, [y.column]], "/y", "is missing, which is a label"))[:, 0], digests
 
 
 def _dtype(y: tuple[Label, ...]) -> type:
@@ -189,7 +189,7 @@ class Recommendations(NamedTuple):
         if fit is None:
             found: Input = parse(InputMember, to_json({"input": described})).input
             found.check(width)
-            return found
+            return found.as_asked()
         if isinstance(source, Reference) and source.dataset == fit.dataset and not isinstance(task.every, Reference):
             rows = floats(task.every, width, np.dtype(np.float64), "/input/dataset")  # without its column of labels
         else:

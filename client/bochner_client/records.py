@@ -117,7 +117,7 @@ class DatasetRecord(Record):
     bytes: int
     created_at: datetime
     expires_at: datetime | None
-    column_ranges: list[tuple[float, float]] | None
+    column_ranges: list[tuple[float | None, float | None]] | None
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def test_features_and_codes_have_the_bits_of_rows_changed_by_hand(http: httpx.Cl
 
 
 def test_missing_entries_are_filled_in_where_a_number_stands_for_them(http: httpx.Client, name: str) -> None:
-    assert put(http, name, HASHES | {"input": {"missing": -1.0, "scale": 2.0}}).status_code == 201
+    assert put(http, name, HASHES | {"input": {"missing": -0.5, "scale": 2.0}}).status_code == 201
     assert put(http, f"{name}-plain", HASHES).status_code == 201
     rows = [[1.0, None, 3.0], [None, None, 5.0]]
     filled = np.array([[1.0, -1.0, 3.0], [-1.0, -1.0, 5.0]])
@@ -82,6 +82,52 @@ def test_missing_entries_are_filled_in_where_a_number_stands_for_them(http: http
     sparse = [{"indices": [0, 1], "values": [1.0, None]}]  # what is left out is 0
     wanted = array(post_npy(http, f"{name}-plain/codes", np.array([[0.5, -0.5, 0.0]])))
     np.testing.assert_array_equal(array(post(http, f"{name}/codes", {"vectors": sparse}, NPY)), wanted)
+
+
+def test_a_map_of_an_earlier_version_fills_in_before_centring_and_is_the_same_put_again(
+    http: httpx.Client, name: str
+) -> None:
+    of_input = {"center": 10.0, "scale": 2.0, "missing": 0}
+    earlier = SPEC | {"input": of_input | {"fill": "before"}}  # stored as it was when there was nothing else to say
+    made = put(http, name, earlier)
+    assert made.json()["spec"]["input"]["fill"] == "before"
+    again = put(http, name, SPEC | {"input": of_input})
+    assert again.status_code == 200
+    assert again.json()["digest"] == made.json()["digest"]
+    assert put(http, name, SPEC | {"input": of_input | {"fill": "after"}}).status_code == 409
+    now = put(http, f"{name}-now", SPEC | {"input": of_input})
+    assert now.status_code == 201
+    assert "fill" not in now.json()["spec"]["input"]
+    assert put(http, f"{name}-now", earlier).status_code == 409
+    gaps = {"vectors": [[None] * SPEC["input_dim"]]}
+    for of, filled in ((name, 0.0), (f"{name}-now", 10.0)):
+        whole = {"vectors": [[filled] * SPEC["input_dim"]]}
+        found, wanted = (array(post(http, f"{of}/transform", rows, NPY)) for rows in (gaps, whole))
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_dataset_may_miss_entries_which_only_an_input_fills_in(http: httpx.Client, name: str) -> None:
+    rows: list[list[float | None]] = np.random.default_rng(3).normal(10, 1, (40, SPEC["input_dim"])).tolist()
+    for row in rows[:30]:
+        row[0] = None
+    answer = http.put(f"/v1/datasets/{name}", json={"vectors": rows})
+    assert answer.status_code == 201
+    assert answer.json()["column_ranges"][0] == [min(row[0] or 99 for row in rows), max(row[0] or 0 for row in rows)]
+    wanted = {"fit": "standardize", "dataset": name, "missing": "mean"}
+    made = put(http, name, SPEC | {"input": wanted})
+    assert made.status_code == 201
+    assert made.json()["spec"]["input"]["center"][0] == pytest.approx(np.mean([row[0] for row in rows[30:]]))
+    assert f"columns of dataset {name!r} are missing: column 0 in 30 of 40 rows" in made.json()["warnings"][0]
+    assert array(post(http, f"{name}/transform", {"dataset": name}, NPY)).shape[0] == 40
+    learned = {"sampler": {"kind": "landmarks", "dataset": name}, "s": 8}
+    assert put(http, f"{name}-l", SPEC | learned | {"input": wanted}).status_code == 201
+    scale = {"kernel": {"kind": "gaussian", "length_scale": "median", "dataset": name}}
+    for bad in (learned, scale):
+        problem = assert_problem(http, put(http, f"{name}-b", SPEC | bad), 422, "invalid-input")
+        assert "row 0, column 0 is missing" in problem["detail"]
+    assert put(http, f"{name}-p", SPEC).status_code == 201
+    assert_problem(http, post(http, f"{name}-p/transform", {"dataset": name}, NPY), 422, "invalid-input")
+    assert_problem(http, http.put(f"/v1/datasets/{name}-i", json={"vectors": [["x"]]}), 422, "invalid-input")
 
 
 @pytest.mark.parametrize("path", ["transform", "kernel", "diagnostics/gram"])

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import preprocessing
 
 from app.core.errors import InvalidInput
-from app.core.input import Fit, Input, fitted
+from app.core.input import Fit, Input, fitted, mostly_missing
 from app.core.spec import MapSpec
 from service_tests.cases import each
 
@@ -34,15 +34,32 @@ def spread_rows(n: int = 501) -> Any:
     return np.column_stack([*columns, RNG.integers(-9, 9, n), np.full(n, 0.1), np.zeros(n)])
 
 
-def test_what_is_missing_is_filled_in_before_rows_are_shifted_scaled_and_brought_to_unit_length() -> None:
+@each("missing", [5.0, (1.0, -2.0, 0.0, 3.0)])
+@each("fill", ["before", "after"])
+def test_what_is_missing_is_filled_in_before_or_after_rows_are_shifted_and_scaled(fill: Any, missing: Any) -> None:
     rows = RNG.normal(size=(200, 4)) * [1, 1, 1, 1e9]
     rows[RNG.random(rows.shape) < 0.2] = np.nan
-    filled = np.where(np.isnan(rows), 5.0, rows)
-    wanted = (filled - CENTER) / SCALE
-    made = Input(center=CENTER, scale=SCALE, missing=5.0)
+    if fill == "before":
+        wanted = (np.where(np.isnan(rows), missing, rows) - CENTER) / SCALE
+    else:
+        wanted = np.where(np.isnan(rows), missing, (rows - CENTER) / SCALE)
+    made = Input(center=CENTER, scale=SCALE, missing=missing, fill=fill)
     np.testing.assert_array_equal(made.applied(rows, "/x"), wanted)
-    of_unit_norm: Any = Input(center=CENTER, scale=SCALE, missing=5.0, unit_norm=True).applied(rows, "/x")
+    of_unit_norm: Any = made.model_copy(update={"unit_norm": True}).applied(rows, "/x")
     np.testing.assert_allclose(of_unit_norm, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), rtol=1e-14)
+
+
+def test_a_spec_that_does_not_say_fills_in_before_where_it_is_stored_and_after_where_it_is_asked() -> None:
+    stored = Input.model_validate_json('{"missing": 0.0}')
+    assert stored.fill == "before"
+    assert "fill" not in stored.model_dump_json()
+    asked = stored.as_asked()
+    assert asked.fill == "after"
+    assert asked.as_before() == stored
+    for fill in ("before", "after"):
+        said = Input.model_validate({"missing": 0.0, "fill": fill})
+        assert said.as_asked() == said.as_before() == said
+    assert Input(center=1.0).as_asked().fill == "before"  # which says nothing
 
 
 def test_rows_keep_what_the_client_sent() -> None:
@@ -104,6 +121,7 @@ def test_a_bad_entry_is_named_whatever_else_is_done(form: Any) -> None:
     [
         ({"center": [1.0, 2.0]}, "/input/center"),
         ({"scale": [1.0, 2.0, 3.0]}, "/input/scale"),
+        ({"missing": [1.0, 2.0, 3.0]}, "/input/missing"),
     ],
 )
 def test_lists_have_an_entry_for_each_column(members: dict[str, Any], pointer: str) -> None:
@@ -111,6 +129,49 @@ def test_lists_have_an_entry_for_each_column(members: dict[str, Any], pointer: s
     with pytest.raises(InvalidInput, match="input_dim 4 wants as many, or one number") as caught:
         MapSpec.model_validate({**spec, "input": members}, strict=False)
     assert caught.value.pointer == pointer
+
+
+@each("missing", ["mean", "median", 2.0])
+@each("fit", list(Fit))
+def test_a_column_is_fitted_on_what_it_has(fit: Fit, missing: Any) -> None:
+    rows = spread_rows()[:, :3]
+    holes = RNG.random(rows.shape) < [0.0, 0.3, 0.9]
+    rows[holes] = np.nan
+    found = fitted(fit, rows, missing)
+    alone = [fitted(fit, rows[~holes[:, [j]][:, 0]][:, [j]]) for j in range(3)]
+    np.testing.assert_allclose(np.broadcast_to(found.center, 3), [np.ravel(one.center)[0] for one in alone], rtol=1e-12)
+    np.testing.assert_allclose(found.scale, [np.ravel(one.scale)[0] for one in alone], rtol=1e-12)
+    statistic = {"mean": np.nanmean, "median": np.nanmedian}.get(missing)
+    filled = np.where(holes, 2.0 if statistic is None else statistic(rows, axis=0), rows)
+    seen: Any = found.applied(rows, "/x")
+    np.testing.assert_allclose(seen[~holes], ((filled - found.center) / found.scale)[~holes], rtol=1e-12, atol=1e-12)
+    of_gaps = np.full(seen.shape, 2.0) if statistic is None else (filled - found.center) / found.scale
+    np.testing.assert_allclose(seen[holes], of_gaps[holes], rtol=1e-9, atol=1e-6)
+
+
+def test_sparse_rows_are_fitted_on_what_they_have() -> None:
+    rows = sparse.csr_array(np.array([[0.0, 2.0, np.nan], [-4.0, 0.0, 1.0], [0.0, np.nan, 0.0]]))
+    found = fitted(Fit.max_abs, rows, (1.0, -1.0, 0.5))
+    assert found.scale == (4.0, 2.0, 1.0)
+    seen: Any = found.applied(rows, "/x")
+    np.testing.assert_array_equal(seen.toarray(), [[0, 1, 0.5], [-1, 0, 1], [0, -1, 0]])
+    with pytest.raises(InvalidInput, match="missing mean is taken of dense rows"):
+        fitted(Fit.max_abs, rows, "mean")
+
+
+def test_columns_that_are_mostly_missing_are_told_of() -> None:
+    rows = np.ones((10, 8))
+    rows[:6, 1:7] = np.nan
+    rows[:5, 0] = np.nan
+    for form in (rows, sparse.csr_array(rows)):
+        (said,) = mostly_missing(form, "x")
+        assert said.endswith(
+            "are missing: " + ", ".join(f"column {j} in 6" for j in range(1, 6)) + ", and 1 more of 10 rows"
+        )
+    assert mostly_missing(rows[:, [0, 7]], "x") == ()
+    rows[:, 3] = np.nan
+    with pytest.raises(InvalidInput, match="column 3 has no entry that is not missing"):
+        fitted(Fit.min_max, rows)
 
 
 @each("dtype", [np.float32, np.float64])

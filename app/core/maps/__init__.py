@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, Rows, complete
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps.base import FeatureMap
@@ -57,9 +57,7 @@ def derived(spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
 
 def _rows_after_input(spec: BaseSpec, building: Building, dataset: str, pointer: str) -> Rows:
     found = building.rows(dataset, pointer)
-    if spec.input is None:
-        return found
     try:
-        return spec.gate(found, "")
+        return complete(found, "") if spec.input is None else spec.gate(found, "")
     except InvalidInput as error:
         raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None

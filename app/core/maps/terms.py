@@ -109,6 +109,18 @@ class BaseSpec(Frozen):
         check_range(changed, self.numpy_dtype, pointer, AFTER_INPUT)
         return changed
 
+    @property
+    def fills_in(self) -> bool:
+        """Whether something stands for missing entries."""
+        return self.input is not None and self.input.missing != "refuse"
+
+    def shown(self) -> dict[str, Any]:
+        """The spec as records show it, which say when missing entries are filled in only where that is the old way."""
+        members = self.model_dump(mode="json")
+        if self.fills_in and members["input"].pop("fill", "before") == "before":
+            members["input"]["fill"] = "before"
+        return members
+
     def canonical(self) -> str:
         """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""
         return self.model_dump_json()

@@ -113,11 +113,14 @@ def _rows(graph: Graph, spec: BaseSpec) -> str:
 
 def _after_input(graph: Graph, given: Input, input_dim: int) -> str:
     """Rows of float64 after the input of the map."""
-    rows = graph.input("vectors", np.float64, input_dim)
-    if given.missing != "refuse":
-        rows = graph.node("Where", graph.node("IsNaN", rows), graph.constant(np.array(given.missing, np.float64)), rows)
-    rows = graph.node("Sub", rows, graph.constant(np.array(given.center, np.float64)))
+    came = graph.input("vectors", np.float64, input_dim)
+    rows = graph.node("Sub", came, graph.constant(np.array(given.center, np.float64)))
     rows = graph.node("Div", rows, graph.constant(np.array(given.scale, np.float64)))
+    if given.missing != "refuse":
+        missing = np.array(given.missing, np.float64)
+        if given.fill == "before":
+            missing = (missing - np.array(given.center)) / np.array(given.scale)
+        rows = graph.node("Where", graph.node("IsNaN", came), graph.constant(missing), rows)
     return _unit_rows(graph, rows, np.dtype(np.float64)) if given.unit_norm else rows
 
 

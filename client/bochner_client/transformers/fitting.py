@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from bochner_client.errors import BochnerWarning
 from bochner_client.records import MapRecord
 from bochner_client.refusals import DatasetNotFound, InvalidInput
 from bochner_client.transformers.blocks import BODY_HEAD_BYTES
@@ -43,19 +44,20 @@ def put(
 def with_numbers(service: Connection, spec: Spec, rows: Block | None, ttl: int | None) -> Spec:
     """The spec with numbers for what it leaves to rows, as the record of a probe tells them."""
     least = probe(spec)
-    return settled(spec, put(service, named(least), least, rows, _passing(ttl)).spec)
+    record = put(service, named(least), least, rows, _passing(ttl))
+    for doubt in record.warnings:
+        warnings.warn(doubt, BochnerWarning, stacklevel=4)
+    return settled(spec, record.spec)
 
 
 def as_dataset(rows: Rows, limits: Mapping[str, float]) -> Block:
-    """Rows that the service takes as a dataset: all that miss no entry, or some of these at random."""
+    """Rows that the service takes as a dataset: all, or some at random."""
     most = int(min(limits["max_body_bytes"] - BODY_HEAD_BYTES, limits["max_dataset_bytes"]))
     share = 1.0 if rows.nbytes <= most else _SHARE * most / rows.nbytes
     rng = np.random.default_rng(_SEED)
     pieces: list[Any] = []
     for block in rows.blocks():
         taken: NDArray[np.bool_] = np.asarray(rng.random(block.shape[0]) < share)
-        if isinstance(block, np.ndarray):
-            taken &= ~np.isnan(block).any(axis=1)
         pieces.append(block[np.flatnonzero(taken)])
     stack: Any = np.concatenate if rows.bytes_before is None else partial(sparse.vstack, format="csr")
     found: Block = stack(pieces)

@@ -124,7 +124,7 @@ BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": 
     [
         (b"", None, "is not JSON"),
         ({"inputs": []}, None, "inputs has 0 items; 1 is wanted"),
-        ({"inputs": [tensor(datatype="BYTES")]}, None, "datatype 'BYTES' came; FP32 or FP64 is wanted"),
+        ({"inputs": [tensor(datatype="BYTES")]}, None, "got 'BYTES'"),
         ({"inputs": [tensor(shape=[7, -3])]}, None, "shape [7, -3] came"),
         ({"inputs": [tensor(data=[1.0] * 20)]}, None, "data has 20 numbers; shape is [7, 3]"),
         ({"inputs": [tensor(ROWS[:, :2])]}, None, "rows have 2 entries; this map takes 3"),
