@@ -1,4 +1,4 @@
-"""The request that is in work, or that has led to the job in work: who logs, counts or submits on its behalf finds it.
+"""The request that is in work, or has led to the job in work: who logs, counts, submits or links for it finds it.
 
 Tasks and threads that a request begins see the same one, and so does the process of a job.
 """
@@ -21,6 +21,8 @@ class InWork:
     """Rows that have passed a gate for it."""
     owner: str = ""
     """Whose it is: the id of its key; empty without one."""
+    prefix: str = ""
+    """What a proxy has stripped from its address."""
 
     @property
     def ids(self) -> dict[str, str]:
@@ -41,6 +43,12 @@ def owner_in_work() -> str:
     """Whose request is in work; empty for nobody's."""
     request = IN_WORK.get()
     return "" if request is None else request.owner
+
+
+def link_to(path: str) -> str:
+    """A path of the service as the client of the request in work reaches it, behind what a proxy strips."""
+    request = IN_WORK.get()
+    return path if request is None else request.prefix + path
 
 
 def note_rows(rows: int) -> None:

@@ -68,7 +68,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Delivery, client_timeout=settings.client_timeout, shutdown=context.shutdown, senders=senders)
     if settings.origins:
         app.add_middleware(CrossOrigin, origins=settings.origins)
-    app.add_middleware(Observation, meters=context.meters, spans=context.spans, log_probes=settings.log_probes)
+    app.add_middleware(Observation, meters=context.meters, spans=context.spans, settings=settings)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     for part in (maps, vectors, inference, datasets, indexes, diagnostics, jobs, keys, service, page):
         app.include_router(part.router)

@@ -1,6 +1,7 @@
 """Every setting of the service, and the only reader of the environment."""
 
 import os
+import re
 from difflib import get_close_matches
 from ipaddress import ip_address
 from pathlib import Path
@@ -21,6 +22,8 @@ Bytes = Annotated[int, _Size, Field(ge=0)]
 SomeBytes = Annotated[int, _Size, Field(ge=1)]
 # As a browser sends it: without a path, not even a slash.
 _ORIGIN = r"https?://[^/?#@, ]+"
+ROOT_PATH = re.compile(r"^(/[A-Za-z0-9._~-]+)*\Z")
+"""What a prefix of addresses looks like: no host, and no slash at its end."""
 # A variable of the client library of Prometheus, which reads it as well.
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
 
@@ -63,9 +66,11 @@ class Settings(BaseSettings):
     """File with the certificate, and those between it and its root, to serve HTTPS with."""
     tls_key: Path | None = None
     """File with the private key of the certificate."""
+    root_path: str = Field("", pattern=ROOT_PATH)
+    """What a proxy strips from the addresses of requests, such as `/bochner`: links in answers begin with it."""
     trusted_proxies: str = ""
-    """IP addresses and networks of proxies, between commas, whose `X-Forwarded-For` and `X-Forwarded-Proto` are
-    believed: the log then names their clients.
+    """IP addresses and networks of proxies, between commas, whose `X-Forwarded-For`, `X-Forwarded-Proto` and
+    `X-Forwarded-Prefix` are believed: the log then names their clients, and links begin with that prefix.
     """
     workers: Count = 1
     """Server processes that share the port and the store."""

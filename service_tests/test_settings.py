@@ -22,7 +22,7 @@ VALUES |= {
     "log_level": "debug", "log_probes": "false", "data_dir": "/tmp/elsewhere", "redis_url": "redis://localhost:1",
     "store_binary": "/bin/true", "tls_certificate": "/tmp/certificate.pem", "tls_key": "/tmp/key.pem",
     "allowed_hosts": "bochner.example.org,*.inside.example", "allowed_origins": "https://lab.example.org",
-    "trusted_proxies": "10.0.0.0/8",
+    "trusted_proxies": "10.0.0.0/8", "root_path": "/behind/a-proxy",
 }  # fmt: skip
 BAD = [
     *((field, value) for field in NUMBERS for value in ("-1", "soon", "inf", "nan")),

@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from app.in_work import IN_WORK, InWork
 from app.logs import ACCESS, FIELDS
 from app.metrics.meters import Meters
+from app.settings import Settings
 from app.spans import Spans
 from app.store.keys import hidden
 
@@ -58,8 +59,8 @@ class Observation:
     one key may see is not for those without one. No page is shown within one of another site.
     """
 
-    def __init__(self, app: ASGIApp, meters: Meters, spans: Spans, log_probes: bool) -> None:
-        self._app, self._meters, self._spans, self._log_probes = app, meters, spans, log_probes
+    def __init__(self, app: ASGIApp, meters: Meters, spans: Spans, settings: Settings) -> None:
+        self._app, self._meters, self._spans, self._settings = app, meters, spans, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Hand the request on and count what comes of it."""
@@ -68,6 +69,7 @@ class Observation:
             return
         began, meters = perf_counter(), self._meters
         request = InWork(_request_id(scope), _traceparent(scope))
+        request.prefix = scope["state"].get("prefix", self._settings.root_path)
         method: str = scope["method"]
         exchange = _Exchange(receive, send, request, method in ("GET", "HEAD"))
         known = {"http.request.method": method, "url.path": hidden(scope["path"]), "url.scheme": scope["scheme"]}
@@ -85,7 +87,7 @@ class Observation:
                 took, route, status = perf_counter() - began, route_of(scope), exchange.status or _NOBODY_WAITS
                 meters.request(method, route, status, took, request.rows, exchange.came, exchange.sent)
                 tell(known | _told(route, status))
-                is_logged = self._log_probes or status >= 400 or not scope["path"].startswith(_PROBED)
+                is_logged = self._settings.log_probes or status >= 400 or not scope["path"].startswith(_PROBED)
                 if is_logged and logger.isEnabledFor(logging.INFO):
                     counts = {"route": route, "seconds": round(took, 6)}
                     counts |= {"bytes_in": exchange.came, "bytes_out": exchange.sent}

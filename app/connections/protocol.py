@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from app.api.observation import new_request_id
 from app.api.problems import Refusal, limit, written
 from app.metrics.meters import Meters
-from app.settings import Settings
+from app.settings import ROOT_PATH, Settings
 
 # Files of a process that are no connections to clients.
 _OTHER_FILES = 128
@@ -256,6 +256,11 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self.url = with_path(self.url)
+        # Those that the server's own layer trusts for X-Forwarded-For, which is there if there are any.
+        if self.client is not None and self.client[0] in getattr(self.app, "trusted_hosts", ()):
+            came = dict(self.headers).get(b"x-forwarded-prefix", b"").decode("latin1").rstrip("/")
+            if came and ROOT_PATH.fullmatch(came):
+                self.scope["state"]["prefix"] = came
         super().on_headers_complete()
         if not self.cycle.keep_alive:
             self.cycle.transport = cast("Any", _Last(self))

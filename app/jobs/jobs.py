@@ -17,7 +17,7 @@ import orjson
 import redis
 from pydantic import BaseModel
 
-from app.in_work import IN_WORK
+from app.in_work import IN_WORK, link_to
 from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.record import (
@@ -287,7 +287,7 @@ class Jobs:
             raise JobHasNoResult(f"job {job_id} is {state}" + ("" if state.ended else "; it has no result yet"))
         if not bodies(fields):
             if fields.get("result_link"):
-                raise ResultElsewhere(fields["result_link"])
+                raise ResultElsewhere(link_to(fields["result_link"]))
             raise JobHasNoResult(f"job {job_id} has made nothing to fetch")
         return bodies(fields)
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
+from app.in_work import link_to
+
 
 class JobState(StrEnum):
     """Where a job is; it goes from queued to running, back to queued when its process dies, and to one of the ends."""
@@ -65,7 +67,7 @@ class Body(NamedTuple):
 
 def link(job_id: str) -> str:
     """Where clients look at a job."""
-    return f"/v1/jobs/{job_id}"
+    return link_to(f"/v1/jobs/{job_id}")
 
 
 def bodies(fields: dict[str, str]) -> list[Body]:
@@ -104,7 +106,7 @@ def progress(fields: dict[str, str]) -> dict[str, Any]:
 def _result(fields: dict[str, str]) -> str | None:
     if bodies(fields):
         return f"{link(fields['id'])}/result"
-    return fields.get("result_link") or None
+    return link_to(fields["result_link"]) if fields.get("result_link") else None
 
 
 def _time(seconds: str) -> datetime:

@@ -20,6 +20,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived, family_of, opened
 from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
+from app.in_work import link_to
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, JobHasEnded, JobNotFound, link
 from app.services.asked import NOTHING, LeftOpen
@@ -126,7 +127,7 @@ def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
         "spec": spec,
         "digest": manifest.digest or None,
         "bytes": manifest.nbytes,
-        "signature": f"/v1/maps/{manifest.name}/signature" if "signature" in manifest.arrays else None,
+        "signature": link_to(f"/v1/maps/{manifest.name}/signature") if "signature" in manifest.arrays else None,
         "job": None if manifest.job is None else link(manifest.job),
     }
     return MapRecord(**dict(manifest) | more)

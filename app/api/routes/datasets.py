@@ -8,6 +8,7 @@ from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl
 from app.api.negotiation import JSON, posted_type
 from app.api.schemas import DATASET_BODY, headers
 from app.formats import DATASET_FORMATS
+from app.in_work import link_to
 from app.services.datasets import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
@@ -35,7 +36,7 @@ async def put_dataset(
     response.headers["ETag"] = etags.etag(record.digest)
     if created:
         response.status_code = 201
-        response.headers["Location"] = f"/v1/datasets/{name}"
+        response.headers["Location"] = link_to(f"/v1/datasets/{name}")
     return record
 
 

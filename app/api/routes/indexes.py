@@ -17,6 +17,7 @@ from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
+from app.in_work import link_to
 from app.jobs.record import JobRecord
 from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
@@ -94,7 +95,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         return long_work.taken(clock, outcome)
     record, created = outcome
     status = 201 if created else 200
-    links = clock.preferences.applied(status) | ({"Location": f"/v1/indexes/{name}"} if created else {})
+    links = clock.preferences.applied(status) | ({"Location": link_to(f"/v1/indexes/{name}")} if created else {})
     return Response(record.model_dump_json(), status, links, JSON)
 
 

@@ -15,6 +15,7 @@ from app.core.maps import FAMILIES
 from app.core.maps.terms import Fetched
 from app.core.progress import TimedProgress
 from app.formats.exports import EXPORTS
+from app.in_work import link_to
 from app.services.asked import AskedSpec, asked_spec
 from app.services.map_creation import Created, MapPreview, preview
 from app.services.maps import ArrayKind, MapPage, MapRecord
@@ -70,7 +71,7 @@ async def put_map(
     if record.job is not None:
         headers |= long_work.monitor(record.job)
     if status != 200:
-        headers["Location"] = f"/v1/maps/{name}"
+        headers["Location"] = link_to(f"/v1/maps/{name}")
     if record.digest is not None:
         headers["ETag"] = etags.etag(record.digest)
     # On a thread, as a spec may be large.
