@@ -61,8 +61,8 @@ MISSING = (
     'for all columns, or a list; or "refuse".'
 )
 FILL = (
-    "Whether `missing` is filled in after `center` and `scale`, in their units, or before. Maps that were made before "
-    "version 0.3 fill in before; a request that does not say fills in after."
+    "Whether `missing` is filled in after `center` and `scale`, in their units, or before. Maps that earlier "
+    "versions have made fill in before; a request that does not say fills in after."
 )
 UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is all zero stays so."
 

@@ -153,7 +153,7 @@ def noted(out: str, note: dict[str, Any], files: Sequence[File]) -> None:
     if before is None and not is_empty(out):
         raise Refused(f"{out} has files already, which are of no run: name another output")
     if before is not None:
-        before.setdefault("order", note.get("order"))  # which notes of before 0.3 do not say
+        before.setdefault("order", note.get("order"))  # which earlier versions did not note
         known: dict[str, str] = before.pop("files")
         for name in sorted(note.keys() | before.keys()):
             if note.get(name) != before.get(name):
