@@ -102,7 +102,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
     index_store = IndexStore(client, quota)
     pins = Pins(client, map_store, index_store)
     maps = Maps(map_store, limits, cache, settings.threads, jobs, pins)
-    indexes = Indexes(index_store, pins, map_store, maps, status.unfit)
+    indexes = Indexes(index_store, pins, map_store, maps, status.unfit, jobs)
     adviser = Adviser(maps, datasets, settings.threads)
     images = Images(index_store, cache)
     return Wired(
@@ -129,7 +129,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         duplicates=IndexDuplicates(indexes, images, jobs, limits, settings.threads),
         recommendations=Recommendations(datasets, limits, settings.threads),
         adviser=adviser,
-        index_creation=IndexCreation(indexes, adviser, jobs, limits),
+        index_creation=IndexCreation(index_store, indexes, adviser, jobs, limits),
         measurements=Measurements(jobs, limits, settings.threads),
     )
 

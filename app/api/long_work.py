@@ -19,6 +19,7 @@ from app.api.problems import Refusal
 from app.api.schemas import BINARY, headers
 from app.core.progress import Progress, TimedProgress
 from app.formats import Body, Format, option_bodies
+from app.in_work import link_to
 from app.jobs.record import JobNotFound, JobRecord, JobState, link
 from app.pictures import PNG, SVG
 from app.services.measurements import Measurement
@@ -184,6 +185,13 @@ async def awaited(
 def monitor(job_link: str) -> dict[str, str]:
     """The header that says where a job is looked at."""
     return {"Link": f'<{job_link}>; rel="monitor"'}
+
+
+def describe_put(clock: Clock, at: str, job_link: str | None, new: bool) -> tuple[int, dict[str, str]]:
+    """Give the status and the headers of the answer to a PUT, whose link says which job still makes what was put."""
+    status = 202 if job_link is not None else 201 if new else 200
+    headers = clock.preferences.applied(status) | ({} if job_link is None else monitor(job_link))
+    return status, headers | ({} if status == 200 else {"Location": link_to(at)})
 
 
 def taken(clock: Clock, job: JobRecord) -> Response:

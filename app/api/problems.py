@@ -86,6 +86,12 @@ KINDS = {
         "It is over another map, or is searched otherwise, or keeps something else. Delete the one that is there, or "
         "give the new one another name. Putting the same index again is no conflict.",
     ),
+    "index-not-ready": Kind(
+        409,
+        "The index is not ready",
+        "A job still finds bands for its target, or has failed to. `job` is the link of that job. Wait for it; an "
+        "index that failed is tried again by putting it again, and removed with DELETE.",
+    ),
     "vector-not-found": Kind(
         404,
         "The index has no such vector",
@@ -397,6 +403,7 @@ HANDLERS: dict[Any, Any] = {
     errors.ArrayNotFound: _said("array-not-found"),
     errors.MapExists: _said("map-exists"),
     errors.MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
+    errors.IndexNotReady: _said("index-not-ready", lambda error: {"job": link(error.job)}),
     errors.MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
     errors.DatasetNotFound: _said("dataset-not-found"),
     errors.DatasetExists: _said("dataset-exists"),

@@ -38,7 +38,8 @@ from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.connection import acknowledged, at_once
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
-from app.store.named import NameTaken, Reservation
+from app.store.lifetimes import LivingManifest
+from app.store.named import NameTaken, Reservation, State
 from app.store.places import digit, inside, places_of
 
 logger = logging.getLogger(__name__)
@@ -272,6 +273,13 @@ class Jobs:
             how = {"made": "ended", "cancelled": "been cancelled"}.get(before, before)
             raise JobHasEnded(f"job {job_id} has already {how}")
         return self.get(job_id)
+
+    def cancel_making(self, kind: type[LivingManifest], stored: bytes, receipt: str) -> None:
+        """Cancel the job that makes the thing of a stored manifest, if there is one, and free its name with that."""
+        with suppress(StoreDamaged, NewerVersion, JobNotFound, JobHasEnded):
+            there = kind.parse(stored)
+            if there.state is State.building and there.job is not None:
+                self.cancel(there.job, receipt)
 
     def result(self, job_id: str) -> list[Body]:
         """The bodies of a job's result; read them with `parts`.

@@ -180,6 +180,8 @@ end
 if ARGV[4] ~= '' then
   drop_spec(KEYS[5], found)
   redis.call('SET', KEYS[5], ARGV[4])
+  local _, held = manifest(KEYS[5])
+  if held.token then lives(entry_at(KEYS[5], held.token), '') end
   redis.call('ZADD', KEYS[6], 0, ARGV[5])
   set('placeholder_key', KEYS[5], 'placeholder_index', KEYS[6], 'placeholder_member', ARGV[5])
 end

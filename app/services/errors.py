@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import Manifest
@@ -63,19 +63,33 @@ class MapExists(Exception):
         super().__init__(f"a map {name!r} with another spec {which}; delete it or take another name")
 
 
-class MapNotReady(Exception):
-    """The map is still being built, or could not be.
+class NotReady(Exception):
+    """A thing is still being made, or could not be.
 
     Args:
-        name: of the map.
+        name: of the thing.
         job: id of its job.
         error: why the job failed, if it did.
     """
 
+    called: ClassVar[str]
+
     def __init__(self, name: str, job: str, error: dict[str, Any] | None) -> None:
         why = "is still being built" if error is None else f"could not be built: {error['detail']}"
-        super().__init__(f"map {name!r} {why}; see its job")
+        super().__init__(f"{self.called} {name!r} {why}; see its job")
         self.job = job
+
+
+class MapNotReady(NotReady):
+    """The map is still being built, or could not be."""
+
+    called = "map"
+
+
+class IndexNotReady(NotReady):
+    """A job still finds the bands of the index, or could not."""
+
+    called = "index"
 
 
 class DatasetExists(Exception):

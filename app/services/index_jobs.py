@@ -17,13 +17,15 @@ from app.core.progress import OutOfTime, Progress
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobRecord
+from app.jobs.record import JobRecord, NotMine
 from app.services.cache import latest
-from app.services.errors import DatasetNotFound, IndexExists, IndexNotFound, MapNotFound, MapNotReady
+from app.services.errors import DatasetNotFound, IndexNotFound, IndexNotReady, MapNotFound, MapNotReady
 from app.services.index_vectors import Images
 from app.services.indexes import AskedIndex, Indexes, IndexRecord, OpenIndex
 from app.services.limits import Limits
 from app.services.measurements import Adviser, Measurement
+from app.store.indexes import IndexStore
+from app.store.named import NameTaken, Reservation
 
 PUT_INDEX = "put-index"
 
@@ -31,6 +33,7 @@ PUT_INDEX = "put-index"
 class IndexCreation(NamedTuple):
     """Makes indexes with the bands that a target wants."""
 
+    store: IndexStore
     indexes: Indexes
     adviser: Adviser
     jobs: Jobs
@@ -38,10 +41,13 @@ class IndexCreation(NamedTuple):
 
     def create(
         self, name: str, asked: AskedIndex, ttl: int | None, owner: str, progress: Progress | None
-    ) -> tuple[IndexRecord, bool] | JobRecord:
+    ) -> tuple[IndexRecord, bool]:
         """Make an index with a target, unless the same is there; or have a job do so, where the progress ends it.
 
-        Without a progress, the job does all of it.
+        Without a progress, the job does all of it. Its name is taken at once.
+
+        Returns:
+            The record, and whether the index is new.
 
         Raises:
             DatasetNotFound: the dataset of the target is not there.
@@ -61,26 +67,42 @@ class IndexCreation(NamedTuple):
                 return self.indexes.create(name, asked, ttl, owner, _banding(measurement, progress))
             except OutOfTime as over:
                 checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
-        return self.jobs.submit(
-            PUT_INDEX,
-            {"name": name, "asked": asked.model_dump_json(), "ttl": ttl, "digests": measurement.digests},
-            subject={"index": name},
-            result_link=f"/v1/indexes/{name}",
-            checkpoint=checkpoint,
-            owner=owner,
-        )
+
+        def submit(job_id: str, reservation: Reservation) -> JobRecord:
+            return self.jobs.submit(
+                PUT_INDEX,
+                {"name": name, "digests": measurement.digests},
+                subject={"index": name},
+                result_link=f"/v1/indexes/{name}",
+                reservation=reservation,
+                job_id=job_id,
+                checkpoint=checkpoint,
+                owner=owner,
+            )
+
+        return self.indexes.create(name, asked, ttl, owner, submit=submit)
 
     def go_on(self, payload: Mapping[str, Any], context: JobContext) -> None:
-        """Make the index of a job; InvalidInput where it cannot be made any more."""
-        name, asked = payload["name"], AskedIndex.model_validate_json(payload["asked"])
-        try:
+        """Find the bands of the index whose name is reserved for the job, and have it stand.
+
+        Raises:
+            InvalidInput: nothing has the recall that is wanted, or what the target names is not the same any more.
+            NotMine: the index is not wanted any more.
+        """
+        reserved = self.store.find(payload["name"])
+        if reserved is None or reserved.job != context.job_id:
             # An earlier attempt may have made the index and died before it could say so.
-            if self.indexes.there(name, asked, payload["ttl"]) is None:
-                measurement = self._measurement(asked)
-                measurement.check_same(payload["digests"])
-                self.indexes.create(name, asked, payload["ttl"], context.owner, _banding(measurement, context))
-        except (IndexExists, MapNotFound, MapNotReady, DatasetNotFound) as error:
+            return
+        try:
+            measurement = self._measurement(AskedIndex.model_validate_json(reserved.asked))
+        except (MapNotFound, MapNotReady, DatasetNotFound) as error:
             raise InvalidInput(str(error)) from error
+        measurement.check_same(payload["digests"])
+        banding = _banding(measurement, context)
+        try:
+            self.store.complete(reserved, *(banding or (None, None)))
+        except NameTaken:
+            raise NotMine(context.job_id) from None
 
     def _measurement(self, asked: AskedIndex) -> Measurement:
         if asked.target is None:
@@ -178,7 +200,7 @@ class IndexDuplicates(NamedTuple):
 
         try:
             return latest(find)
-        except IndexNotFound as error:
+        except (IndexNotFound, IndexNotReady) as error:
             raise InvalidInput(str(error)) from error
 
 

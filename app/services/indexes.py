@@ -21,13 +21,15 @@ from app.core.indexes.banding import Banding, Codes, Layout
 from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Frozen
 from app.core.progress import Pause, no_pause
-from app.services.errors import IndexExists, IndexNotFound
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobError, TooManyJobs, link
+from app.services.errors import IndexExists, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
-from app.store.named import end
+from app.store.named import NameTaken, Reservation, State, end
 from app.store.pins import Index, Pins
 
 _MOST_CODES = 1 << 16
@@ -102,15 +104,22 @@ class IndexRecord(BaseModel):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
+    status: Literal["building", "ready", "failed"]
+    error: JobError | None
+    """Why its job failed."""
+    job: str | None
+    """Link of the job that finds bands for its target, or could not; null when it is ready."""
     map: str
     """Name of the map whose codes it keeps."""
     keep: Literal["codes", "vectors"]
-    banding: Literal["bands", "scan"]
-    """`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes."""
+    banding: Literal["bands", "scan"] | None
+    """`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes. null before a job
+    has found out which.
+    """
     bands: int | None
-    """Number of bands; null for a scan."""
+    """Number of bands; null for a scan, and before a job has found them."""
     rows_per_band: int | None
-    """Codes of a band; null for a scan."""
+    """Codes of a band; null where `bands` is."""
     s: int
     """Codes of a vector."""
     bits: int
@@ -123,8 +132,8 @@ class IndexRecord(BaseModel):
     ttl: int | None
     """Seconds that it lives after its last use: a search or a change. null for ever."""
     expires_at: datetime | None
-    """When it is deleted by itself if it is not used before; null for never. A use moves it on where more than a
-    sixteenth of `ttl` has passed.
+    """When it is deleted by itself if it is not used before; null for never, and while a job finds its bands. A use
+    moves it on where more than a sixteenth of `ttl` has passed.
     """
 
 
@@ -165,8 +174,9 @@ class SearchAnswer(BaseModel):
 def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
     """The record of an index that holds so much."""
     banding = "scan" if manifest.bands is None else "bands"
-    more = {"map": manifest.map.name, "banding": banding, "size": state.size, "bytes": state.nbytes}
-    return IndexRecord(**dict(manifest) | more)
+    more = {"status": manifest.state.value, "map": manifest.map.name, "size": state.size, "bytes": state.nbytes}
+    job = {"banding": banding} if manifest.job is None else {"banding": None, "job": link(manifest.job)}
+    return IndexRecord(**dict(manifest) | more | job)
 
 
 def layout(manifest: IndexManifest) -> Layout:
@@ -223,6 +233,9 @@ class IndexCodes(NamedTuple):
 
 logger = logging.getLogger(__name__)
 
+Submit = Callable[[str, Reservation], object]
+"""Submits a job of this id, which holds the name of an index."""
+
 # Manifests that are remembered, for one call to the store to do.
 _REMEMBERED = 1024
 
@@ -246,18 +259,32 @@ class Indexes:
     """
 
     def __init__(
-        self, store: IndexStore, pins: Pins, map_store: MapStore, maps: Maps, unfit: Callable[[], str | None]
+        self,
+        store: IndexStore,
+        pins: Pins,
+        map_store: MapStore,
+        maps: Maps,
+        unfit: Callable[[], str | None],
+        jobs: Jobs,
     ) -> None:
-        self._store, self._pins, self._map_store, self._maps, self._unfit = store, pins, map_store, maps, unfit
+        self._store, self._pins, self._map_store, self._maps = store, pins, map_store, maps
+        self._unfit, self._jobs = unfit, jobs
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)
         self._knowing = Lock()
 
     def create(
-        self, name: str, asked: AskedIndex, ttl: int | None, owner: str = "", banding: Banding | None = None
+        self,
+        name: str,
+        asked: AskedIndex,
+        ttl: int | None,
+        owner: str = "",
+        banding: Banding | None = None,
+        submit: Submit | None = None,
     ) -> tuple[IndexRecord, bool]:
         """Make an index, unless the same is there; it lives `ttl` seconds after its last use, None for ever.
 
-        A new one is `owner`'s in the account of the store. Where its bands were left to a target, it has this banding.
+        A new one is `owner`'s in the account of the store. Where its bands were left to a target, it has this banding,
+        or `submit` submits the job that is to find them, which holds its name until then.
 
         Returns:
             The record, and whether the index is new.
@@ -268,12 +295,14 @@ class Indexes:
             MapNotReady: it is still being built, or could not be.
             InvalidInput: it gives no codes, or not as many as the bands want.
             QuotaExceeded: there is no room for another name.
+            TooManyJobs: it takes a job, and as many wait as may.
         """
         text = asked.model_dump_json(exclude_none=True)
         while True:
-            there, created = self._store.find(name), False
+            there, created = self._find_standing(name), False
             if there is None:
-                there, created = self._made(name, asked, banding or asked.banding, text, ttl, owner)
+                with suppress(NameTaken):  # another was faster
+                    there, created = self._made(name, asked, banding or asked.banding, text, ttl, owner, submit)
             if there is None:  # nor is the map any more
                 continue
             found = self._same(there, text, ttl, created)
@@ -283,10 +312,12 @@ class Indexes:
     def there(self, name: str, asked: AskedIndex, ttl: int | None) -> IndexRecord | None:
         """The record of an index that was asked for in the same way, which lives on as `ttl` says; None without one.
 
+        A job may be still to find its bands. One that has failed is in nobody's way.
+
         Raises:
             IndexExists: another one has the name.
         """
-        there = self._store.find(name)
+        there = self._find_standing(name)
         return None if there is None else self._same(there, asked.model_dump_json(exclude_none=True), ttl)
 
     def _same(self, there: IndexManifest, asked: str, ttl: int | None, created: bool = False) -> IndexRecord | None:
@@ -311,12 +342,13 @@ class Indexes:
         return IndexPage(indexes=[record(*found) for found in every if found is not None], next=after)
 
     def delete(self, name: str) -> None:
-        """Remove an index, with all that is kept for it; of many at once, one removes it."""
+        """Remove an index, with all that is kept for it, and cancel its job; of many at once, one removes it."""
         gone: list[IndexManifest] = []
 
-        def note(stored: bytes, _: str) -> None:
+        def note(stored: bytes, receipt: str) -> None:
             with suppress(StoreDamaged, NewerVersion):
                 gone[:] = [IndexManifest.parse(stored)]
+            self._jobs.cancel_making(IndexManifest, stored, receipt)
 
         if not self._store.delete(name, note):
             raise IndexNotFound(name)
@@ -324,13 +356,15 @@ class Indexes:
             self._pins.unpin(manifest.map.name, Index(name, manifest.token))
 
     def open(self, name: str) -> OpenIndex:
-        """An index to be used, which so lives on, as it is now."""
+        """An index to be used, which so lives on, as it is now; IndexNotReady if a job is to find its bands still."""
         with self._knowing:
             known = self._known.get(name)
         found = self._store.look(name, known)
         if found is None:
             raise IndexNotFound(name)
         manifest, state = found
+        if manifest.job is not None:
+            raise IndexNotReady(name, manifest.job, manifest.error)
         if manifest is not known:
             with self._knowing:
                 self._known[name] = manifest
@@ -342,9 +376,16 @@ class Indexes:
         return OpenIndex(manifest, state, feature_map, IndexCodes(feature_map.code_law("the map")), layout(manifest))
 
     def _made(
-        self, name: str, asked: AskedIndex, banding: Banding | None, text: str, ttl: int | None, owner: str
+        self,
+        name: str,
+        asked: AskedIndex,
+        banding: Banding | None,
+        text: str,
+        ttl: int | None,
+        owner: str,
+        submit: Submit | None,
     ) -> tuple[IndexManifest | None, bool]:
-        """Make an index, and have its map stay; what has the name then, and whether it is this one.
+        """Make an index or hold its name, and have its map stay; what has the name then, and whether it is this one.
 
         It is None where the map has gone meanwhile.
         """
@@ -356,10 +397,13 @@ class Indexes:
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
             return None, False
+        job = None if submit is None else self._jobs.new_id(name)
         manifest = IndexManifest(
             schema_version=IndexManifest.newest,
             token=secrets.token_hex(8),
             name=name,
+            state=State.ready if job is None else State.building,
+            job=job,
             digest="sha256:" + hashlib.sha256(f"{opened.digest} {text}".encode()).hexdigest(),
             created_at=now(),
             map=MapOfIndex(name=asked.map, token=there.token, digest=opened.digest),
@@ -370,19 +414,28 @@ class Indexes:
             rows_per_band=None if banding is None else banding.rows_per_band,
             keep=asked.keep,
             ttl=ttl,
-            expires_at=end(ttl),
+            expires_at=end(ttl) if job is None else None,
         )
         pin = Index(name, manifest.token)
         if not self._pins.pin(there, pin):
             return None, False
         try:
+            if submit is not None and job is not None:
+                submit(job, self._store.reserve(manifest, owner))
+                self._pins.settle(asked.map, pin)
+                return manifest, True
             stored = self._store.create(manifest, owner)
-        except QuotaExceeded:
+        except (QuotaExceeded, NameTaken, TooManyJobs):
             self._pins.unpin(asked.map, pin)
             raise
         if stored.token != manifest.token:  # another was faster
             self._pins.unpin(asked.map, pin)
         return stored, stored.token == manifest.token
+
+    def _find_standing(self, name: str) -> IndexManifest | None:
+        """Find the index that has a name; None if there is none, or one that failed."""
+        found = self._store.find(name)
+        return None if found is None or found.state is State.failed else found
 
     def _note_use(self, manifest: IndexManifest) -> None:
         try:

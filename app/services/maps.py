@@ -22,7 +22,7 @@ from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
 from app.in_work import link_to
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobError, JobHasEnded, JobNotFound, link
+from app.jobs.record import JobError, link
 from app.services.asked import NOTHING, LeftOpen
 from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
@@ -228,7 +228,7 @@ class Maps:
             check(digest_in(MapManifest, stored))
             if users := self._pins.users(name):
                 raise MapInUse(name, users)
-            self._cancel(stored, receipt)
+            self._jobs.cancel_making(MapManifest, stored, receipt)
 
         if not self._store.delete(name, free):
             raise MapNotFound(name)
@@ -344,13 +344,6 @@ class Maps:
         if found is None:
             raise MapNotFound(name)
         return found
-
-    def _cancel(self, stored: bytes, receipt: str) -> None:
-        """Cancel the job that builds a map, if there is one, and free its name with that."""
-        with suppress(StoreDamaged, NewerVersion, JobNotFound, JobHasEnded):
-            there = MapManifest.parse(stored)
-            if there.state is State.building and there.job is not None:
-                self._jobs.cancel(there.job, receipt)
 
     def _in_blocks(self, manifest: MapManifest, array_name: str) -> RowBlocks:
         """A frozen array as it is read from the store, which takes the memory of two blocks, and none of the cache."""

@@ -12,6 +12,8 @@ a number from 0 up to the size:
 - `slots.<bucket>`: a hash of slots by ids, one of `BUCKETS`, so that it stays short enough to be kept without pointers;
 - `vectors.<block>`: a hash of the vectors themselves, where they are kept, by their places in the block.
 
+A name that is held for a job has the manifest alone: the index begins empty when the job has found its bands.
+
 In the account, an index is its owner's, but for what others have put in: `state` has the bytes of each of them in a
 field `of <owner>`, and each has an entry `<own> <owner>`. Who takes out more than it has put in takes from the others.
 
@@ -22,7 +24,6 @@ deletions for a while: a call that is repeated, because its reply was lost, find
 
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
@@ -35,8 +36,9 @@ from app.store import identity
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledged, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
-from app.store.manifest import ArrayEntry, Manifest, use_is_due
-from app.store.named import LUA, RECEIPT_SECONDS, NamedStore, end
+from app.store.lifetimes import LivingManifest, LivingStore
+from app.store.manifest import ArrayEntry, now
+from app.store.named import LUA, RECEIPT_SECONDS, NameTaken, Reservation, State, end
 from app.store.places import inside
 
 Keep = Literal["codes", "vectors"]
@@ -54,12 +56,13 @@ class MapOfIndex(BaseModel):
     digest: str
 
 
-class IndexManifest(Manifest):
-    """Everything about an index but its vectors. It never changes, but for its time to live."""
+class IndexManifest(LivingManifest):
+    """Everything about an index but its vectors. Once it is ready, only its time to live changes."""
 
     kind = "index"
     dtypes = frozenset()
-    newest = 1
+    newest = 2
+    """Since version 2 a job may be still to find the bands."""
 
     map: MapOfIndex
     asked: str
@@ -69,24 +72,15 @@ class IndexManifest(Manifest):
     s: int
     """Codes of a vector."""
     bands: int | None = None
-    """None where a search looks at all codes."""
+    """None where a search looks at all codes, and before a job has found them."""
     rows_per_band: int | None = None
     keep: Keep
     arrays: dict[str, ArrayEntry] = Field({})
-    ttl: int | None = None
-    """Seconds that it lives after its last use; None for ever."""
-    expires_at: datetime | None = None
-    """When it may be gone if it is not used before."""
 
     @property
     def code_bytes(self) -> int:
         """Bytes of the codes of a vector."""
         return -(-self.s * self.bits // 8)
-
-    @property
-    def is_due(self) -> bool:
-        """Whether a use is to be noted, so that it lives on."""
-        return use_is_due(self.ttl, self.expires_at)
 
 
 _RECEIPT_BYTES = 8
@@ -138,7 +132,7 @@ class IndexFull(Exception):
         self.allowed, self.wanted = allowed, wanted
 
 
-class IndexStore(NamedStore[IndexManifest]):
+class IndexStore(LivingStore[IndexManifest]):
     """Create, find, page through and delete indexes, put vectors into them, take them out, and read blocks.
 
     Every method raises StoreUnavailable where the store does not answer; those that are given the manifest of an index,
@@ -149,11 +143,11 @@ class IndexStore(NamedStore[IndexManifest]):
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         made = [client.register_script(script) for script in ALL]
-        self._create, self._live, self._drop, self._upsert, self._remove, self._vectors = made
+        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors = made
 
     @acknowledged()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
-        """Store an empty index, `owner`'s in the account, unless something has its name; gives what stands there then.
+        """Store an empty index, `owner`'s in the account, unless its name is taken; gives what stands there then.
 
         Raises:
             QuotaExceeded: there is no room for another name.
@@ -171,29 +165,23 @@ class IndexStore(NamedStore[IndexManifest]):
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
 
+    def reserve(self, manifest: IndexManifest, owner: str = "") -> Reservation:
+        """Prepare to hold the name of an index for its job; QuotaExceeded if there is no room for another name."""
+        return self._reserve(manifest, {}, owner)
+
     @acknowledged()
-    def renew(self, there: IndexManifest, ttl: int | None) -> IndexManifest | None:
-        """Let an index live for so many seconds after this and each later use, or for ever.
+    def complete(self, reserved: IndexManifest, bands: int | None, rows_per_band: int | None) -> None:
+        """Make an index ready, and empty, where its job holds the name; NameTaken if it does not any more."""
+        ready = {"state": State.ready, "job": None, "bands": bands, "rows_per_band": rows_per_band, "created_at": now()}
 
-        Returns:
-            The manifest as it stands then; None if the index is gone, or another changes it at the same time.
-        """
-        if ttl is None and there.ttl is None:
-            return self._confirmed(there)
-        return self._living(there, ttl)
+        def begin(found: IndexManifest) -> tuple[dict[str, Any], int | None]:
+            if found.state is not State.building:
+                raise NameTaken(found.name)
+            return {**ready, "expires_at": end(found.ttl)}, found.ttl
 
-    def note_use(self, there: IndexManifest) -> None:
-        """Let an index live on whose use is to be noted. Another may note its own use at the same time."""
-        self._living(there, there.ttl)
-
-    def _living(self, there: IndexManifest, ttl: int | None) -> IndexManifest | None:
-        if (now_there := self._as_stored(there)) is None:
-            return None
-        stored, found = now_there
-        renewed = found.model_copy(update={"ttl": ttl, "expires_at": end(ttl)})
-        args: list[bytes | str | int] = [there.token, stored, renewed.stored, "" if ttl is None else ttl]
-        with store_errors():
-            return renewed if self._live(keys=[self.key(there.name)], args=args) else None
+        while self._renewed(reserved, begin) is None:
+            if self._as_stored(reserved) is None:
+                raise NameTaken(reserved.name)
 
     def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
         """See `NamedStore`. Where the manifest cannot be read, keys are found by their names."""
@@ -255,6 +243,8 @@ class IndexStore(NamedStore[IndexManifest]):
                 identity.check(self._client, self._places.of(name))
                 return None
             there = known if known is not None and known.stored == stored else IndexManifest.parse(stored)
+            if there.job is not None:
+                return there, IndexState(0, 0, 0)
             found = _state(state[0]) if known is not None and known.token == there.token else None
             if found is not None:
                 return there, found
@@ -352,6 +342,7 @@ end
 -- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
 local touched = {{}}
 local function touch(key) touched[key] = true return key end
+local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0) end
 local function live_on()
   local left = redis.call('PTTL', KEYS[1])
   if left < 0 then return end
@@ -412,14 +403,15 @@ end
 # KEYS: manifest, listing. ARGV: token, manifest, name, seconds that it lives ('' for ever), owner, most bytes, most
 # names. Gives the limit that is passed, if one is, and the manifest that stands then.
 CREATE = f"""{_INDEX}
-local stored = redis.call('GET', KEYS[1])
-if stored then return {{false, stored}} end
+local stored, found = manifest(KEYS[1])
+if stored and not failed(found) then return {{false, stored}} end
 sweep()
 local limit = passed(ARGV[5], 0, 1, ARGV[6], ARGV[7])
 if limit then return {{limit, ''}} end
+drop_spec(KEYS[1], found)
 if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[4]) end
 redis.call('ZADD', KEYS[2], 0, ARGV[3])
-redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0)
+begin()
 live_on()
 book(own, 0, 1, ARGV[5])
 lives(own, ARGV[4])
@@ -427,10 +419,11 @@ return {{false, ARGV[2]}}
 """
 
 # KEYS: manifest. ARGV: token, the manifest that stands, the one that takes its place, the seconds that all of it lives
-# from now on ('' for ever). Gives 0 if another stands there, else 1.
+# from now on ('' for ever). Gives 0 if another stands there, else 1. An index that has no job any more begins.
 RENEW = f"""{_INDEX}
-local stored = redis.call('GET', KEYS[1])
+local stored, found = manifest(KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
+if found.job and not cjson.decode(ARGV[3]).job then begin() end
 if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3]) else redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4]) end
 with_all_keys(function(some)
   for _, key in ipairs(some) do

@@ -13,10 +13,6 @@ from pydantic_core import from_json
 
 from app.store.errors import NewerVersion, StoreDamaged
 
-# Of the time that a thing lives after its last use: as long as less has passed since, a use leaves it at that. Else
-# each use would be a write of the store.
-_UNNOTED = 1 / 16
-
 
 class ArrayEntry(BaseModel):
     """One stored array: little-endian, in C order, cut into pieces."""
@@ -112,13 +108,6 @@ def digest_of(arrays: dict[str, ArrayEntry], **others: Any) -> str:
     hashed = {"arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()}, **others}
     text = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def use_is_due(ttl: int | None, expires_at: datetime | None) -> bool:
-    """Whether a use is to be noted of what lives so long after its last one, and may be gone at a moment."""
-    if ttl is None or expires_at is None:
-        return False
-    return (expires_at - datetime.now(UTC)).total_seconds() < ttl * (1 - _UNNOTED)
 
 
 def now() -> datetime:

@@ -5,7 +5,6 @@ import json
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -14,10 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
-from app.store.connection import acknowledged
 from app.store.errors import Gone, NewerVersion, StoreDamaged
-from app.store.manifest import ArrayEntry, Manifest, digest_of, now, use_is_due
-from app.store.named import SPEC, NamedStore, NameTaken, Reservation, State, contents, end, fitting
+from app.store.lifetimes import LivingManifest, LivingStore
+from app.store.manifest import ArrayEntry, digest_of, now
+from app.store.named import SPEC, NameTaken, Reservation, State, contents, end, fitting
 
 
 class SpecEntry(BaseModel):
@@ -35,24 +34,19 @@ class SpecEntry(BaseModel):
         return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
 
 
-class MapManifest(Manifest):
-    """Everything about a map but its numbers and the text of its spec."""
+class MapManifest(LivingManifest):
+    """Everything about a map but its numbers and the text of its spec. Since version 4 it may live for a time."""
 
     kind = "map"
     dtypes = frozenset({"float32", "float64", "int8", "uint8"})
     newest = 4
 
-    state: State = State.ready
     spec: SpecEntry | str
     """Version 1 had the spec itself."""
     asked: str = ""
     """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
     is_open: bool = False
     """Whether the spec has something in the place of these numbers still, which the job shall find."""
-    job: str | None = None
-    """Id of the job that builds the map, or could not."""
-    error: dict[str, Any] | None = None
-    """Why the job failed."""
     arrays: dict[str, ArrayEntry] = Field({})
     digest: str = ""
     """Empty before the map is built."""
@@ -64,21 +58,12 @@ class MapManifest(Manifest):
     warnings: tuple[str, ...] = ()
     report: dict[str, float] | None = None
     """How a set that was learned came out; None for all others."""
-    ttl: int | None = None
-    """Seconds that it lives after its last use; None for ever. Since version 4."""
-    expires_at: datetime | None = None
-    """When it may be gone if it is not used before. None for never, and while a job builds it."""
 
     @model_validator(mode="after")
     def _built_or_not(self) -> Self:
         if (self.state is State.ready) != bool(self.digest):
             raise ValueError("a map has a digest exactly when it is ready")
         return self
-
-    @property
-    def is_due(self) -> bool:
-        """Whether a use is to be noted, so that it lives on."""
-        return use_is_due(self.ttl, self.expires_at)
 
     @property
     def lengths(self) -> dict[str, int]:
@@ -109,7 +94,7 @@ class NewMap(NamedTuple):
     """Seconds that it lives after its last use. One that takes the place of a reservation lives as that says."""
 
 
-class MapStore(NamedStore[MapManifest]):
+class MapStore(LivingStore[MapManifest]):
     """Create, reserve, find, page through, read and delete maps."""
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
@@ -191,25 +176,6 @@ class MapStore(NamedStore[MapManifest]):
             self._tidy(manifest.name)
         return manifest
 
-    @acknowledged()
-    def renew(self, there: MapManifest, ttl: int | None) -> MapManifest | None:
-        """Let a map live for so many seconds after this and each later use, or for ever; see `DatasetStore.renew`.
-
-        One that a job builds begins to live so long when it is built, or could not be.
-        """
-        if ttl is None and there.ttl is None:
-            return self._confirmed(there)
-        return self._renewed(there, lambda found: self._living(found, ttl))
-
-    def note_use(self, there: MapManifest) -> None:
-        """Let a map live on whose use is to be noted. Another may note its own use at the same time."""
-        self._renewed(there, lambda found: self._living(found, found.ttl))
-
-    @staticmethod
-    def _living(found: MapManifest, ttl: int | None) -> tuple[dict[str, Any], int | None]:
-        seconds = ttl if found.state is State.ready else None
-        return {"ttl": ttl, "expires_at": end(seconds)}, seconds
-
     def reserve(
         self,
         name: str,
@@ -244,9 +210,7 @@ class MapStore(NamedStore[MapManifest]):
             created_at=now(),
             ttl=ttl,
         )
-        self._write(manifest, {SPEC: spec.encode()}, owner, promised=promised)
-        at = self.key(name), self._index(name), name
-        return manifest, Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))
+        return manifest, self._reserve(manifest, {SPEC: spec.encode()}, owner, promised)
 
 
 def _put_again(reservation: MapManifest | None, stored: bytes) -> MapManifest | None:

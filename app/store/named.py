@@ -362,7 +362,7 @@ class NamedStore(Generic[M]):
         stored, found = now_there
         changes, ttl = lives(found)
         renewed = found.model_copy(update={"schema_version": self._manifest.newest, **changes})
-        args = [stored, renewed.stored, "" if ttl is None else ttl, renewed.token]
+        args = [renewed.token, stored, renewed.stored, "" if ttl is None else ttl]
         with store_errors():
             told = self._renew(keys=[self.key(there.name), *self._piece_keys(there)], args=args)
         if told is None:
@@ -472,16 +472,16 @@ redis.call('ZADD', KEYS[2], 0, ARGV[2])
 return ARGV[1]
 """
 
-# KEYS: manifest, pieces. ARGV: the manifest that stands, the one that takes its place and is of the same thing, the
-# seconds that all of it lives from now on ('' for ever), its token. Gives 0 if another stands there, nil if pieces are
+# KEYS: manifest, pieces. ARGV: token, the manifest that stands, the one that takes its place and is of the same thing,
+# the seconds that all of it lives from now on ('' for ever). Gives 0 if another stands there, nil if pieces are
 # missing, 2 if it must live for ever, as indexes are over it, else 1.
 RENEW = f"""{LUA}{_STAND}
 local stored = redis.call('GET', KEYS[1])
-if stored ~= ARGV[1] then return stored == ARGV[2] and 1 or 0 end
+if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
 if not are_there(2) then return false end
-if ARGV[3] ~= '' and is_pinned() then return 2 end
-stand(ARGV[2], ARGV[3], 2)
-lives(entry_at(KEYS[1], ARGV[4]), ARGV[3])
+if ARGV[4] ~= '' and is_pinned() then return 2 end
+stand(ARGV[3], ARGV[4], 2)
+lives(entry_at(KEYS[1], ARGV[1]), ARGV[4])
 return 1
 """
 

@@ -74,6 +74,11 @@ class Pins:
         self._set_life(there.name)
         return True
 
+    def settle(self, name: str, index: Index) -> None:
+        """Let the pin of an index that is there count as long as it is, and no longer."""
+        with store_errors():
+            self._client.hset(self._pins(name), index.field, 0)
+
     def unpin(self, name: str, index: Index) -> None:
         """A map is not kept for an index any more. Without others, it lives on as it did before."""
         with store_errors():
@@ -130,7 +135,7 @@ class Pins:
             found = self._indexes.find(index.name)
         except (StoreDamaged, NewerVersion):
             return True  # it may be this one
-        return found is not None and found.token == index.token
+        return found is not None and found.token == index.token and found.state is not State.failed
 
     def _pins(self, name: str) -> str:
         return self._maps.key(name).removesuffix("manifest") + "pins"

@@ -40,7 +40,7 @@ class Job(_JobCalls, Sync, Generic[T]):
         self._client = client
 
     def wait(self, *, timeout: float | None = None, progress: Progress = False) -> T:
-        """Wait until it has succeeded; its result: a document, or the record of the map that it made.
+        """Wait until it has succeeded; its result: a document, or the record of the map or index that it made.
 
         Args:
             timeout: seconds to wait.

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 """Of a job."""
 Status = Literal["building", "ready", "failed"]
-"""Of a map."""
+"""Of a map or an index."""
 Role = Literal["metrics", "read", "write", "admin"]
 """Of a key; each includes those before it."""
 
@@ -133,10 +133,15 @@ class IndexRecord(Record):
     _times = ("created_at", "expires_at")
 
     name: str
+    status: Status
+    error: JobError | None
+    job: str | None
+    """Link of the job that finds bands for its target, or could not."""
     map: str
     """Name of the map whose codes it keeps."""
     keep: Literal["codes", "vectors"]
-    banding: Literal["bands", "scan"]
+    banding: Literal["bands", "scan"] | None
+    """None before that job has found out which."""
     bands: int | None
     rows_per_band: int | None
     s: int
@@ -150,6 +155,10 @@ class IndexRecord(Record):
     ttl: int | None
     """Seconds that it lives after its last use; None for ever."""
     expires_at: datetime | None
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"error": _error(document)}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,15 +123,25 @@ class MapInUse(Conflict):
         return list(self.document.get("indexes", ()))
 
 
-class MapNotReady(Conflict):
-    """A job still builds the map, or has failed to."""
-
-    slugs = ("map-not-ready",)
+class NotReady(Conflict):
+    """A job still makes it, or has failed to."""
 
     @property
     def job(self) -> str | None:
         """Link of that job."""
         return self.document.get("job")
+
+
+class MapNotReady(NotReady):
+    """A job still builds the map, or has failed to."""
+
+    slugs = ("map-not-ready",)
+
+
+class IndexNotReady(NotReady):
+    """A job still finds bands for the index, or has failed to."""
+
+    slugs = ("index-not-ready",)
 
 
 class JobHasNoResult(Conflict):

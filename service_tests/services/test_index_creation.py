@@ -67,12 +67,12 @@ def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, r
     with running.client(**bearer(key.key)) as owner:
         taken = owner.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
     assert (taken.status_code, taken.headers["Preference-Applied"]) == (202, "respond-async")
-    job = taken.json()
-    assert (job["kind"], job["subject"]) == ("put-index", {"index": there})
-    assert finished(http, taken)["state"] == "succeeded"
+    link = taken.json()["job"]
+    job = finished(http, httpx.Response(202, headers={"Location": link}))
+    assert (job["kind"], job["subject"], job["state"]) == ("put-index", {"index": there}, "succeeded")
     with connect(running.socket, 5) as client:
         assert Account(client).usage(key.id).names == 2, "the index and the job are hers"
-    result = http.get(f"/v1/jobs/{job['id']}/result", follow_redirects=False)
+    result = http.get(f"{link}/result", follow_redirects=False)
     assert (result.status_code, result.headers["Location"]) == (303, path)
     record = http.get(path).json()
     assert (record["ttl"], record["keep"]) == (600, "vectors")

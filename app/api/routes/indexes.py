@@ -17,8 +17,6 @@ from app.core.errors import InvalidOption
 from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
-from app.in_work import link_to
-from app.jobs.record import JobRecord
 from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
@@ -51,10 +49,10 @@ class IdKind(StrEnum):
         },
         201: {"model": IndexRecord, **headers("Vary", "Preference-Applied", location="Link of the index.")},
         202: {
-            "model": JobRecord,
-            "description": "Finding bands for the target takes long: a job makes the index. "
+            "model": IndexRecord,
+            "description": "A job finds bands for the target; `job` is its link. "
             "Or the client waited for a job that failed: then the record says so, and why.",
-            **headers("Link", "Vary", "Preference-Applied", location="Link of the job."),
+            **headers("Link", "Vary", "Preference-Applied", location="Link of the index."),
         },
     },
     openapi_extra=INDEX_BODY,
@@ -74,7 +72,6 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         there = context.indexes.there(name, asked, ttl)
         return asked, None if there is None else (there, False)
 
-    outcome: tuple[IndexRecord, bool] | JobRecord | None
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_options)
         clock = long_work.started(request, context)
@@ -89,13 +86,11 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
                 request,
                 same=("index", name, asked, owner, ttl),
             )
-    if isinstance(outcome, JobRecord):
-        outcome = await long_work.awaited(context, clock, outcome, request, lambda _: (context.indexes.get(name), True))
-    if isinstance(outcome, JobRecord):
-        return long_work.taken(clock, outcome)
-    record, created = outcome
-    status = 201 if created else 200
-    links = clock.preferences.applied(status) | ({"Location": link_to(f"/v1/indexes/{name}")} if created else {})
+    record, new = outcome
+    if record.job is not None and clock.preferences.wait is not None:
+        await long_work.followed(context, clock, record.job.rpartition("/")[2], request)
+        record = await context.admission.ask(lambda: context.indexes.get(name))
+    status, links = long_work.describe_put(clock, f"/v1/indexes/{name}", record.job, new)
     return Response(record.model_dump_json(), status, links, JSON)
 
 
@@ -113,7 +108,7 @@ async def get_index(name: IndexName, context: ContextOf) -> IndexRecord:
 
 @router.delete("/{name}", operation_id="delete_index", status_code=204)
 async def delete_index(name: IndexName, context: ContextOf) -> None:
-    """Delete an index and all that it holds."""
+    """Delete an index and all that it holds; the job that finds its bands is cancelled."""
     await context.admission.ask(lambda: context.indexes.delete(name))
 
 

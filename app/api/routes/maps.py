@@ -15,7 +15,6 @@ from app.core.maps import FAMILIES
 from app.core.maps.terms import Fetched
 from app.core.progress import TimedProgress
 from app.formats.exports import EXPORTS
-from app.in_work import link_to
 from app.services.asked import AskedSpec, asked_spec
 from app.services.map_creation import Created, MapPreview, preview
 from app.services.maps import ArrayKind, MapPage, MapRecord
@@ -66,12 +65,7 @@ async def put_map(
         del record  # a spec may be large, and the client waits without a place
         await long_work.followed(context, clock, job_id, request)
         record = await context.admission.ask(lambda: context.maps.get(name))
-    status = 202 if record.job is not None else 201 if new else 200
-    headers = clock.preferences.applied(status)
-    if record.job is not None:
-        headers |= long_work.monitor(record.job)
-    if status != 200:
-        headers["Location"] = link_to(f"/v1/maps/{name}")
+    status, headers = long_work.describe_put(clock, f"/v1/maps/{name}", record.job, new)
     if record.digest is not None:
         headers["ETag"] = etags.etag(record.digest)
     # On a thread, as a spec may be large.

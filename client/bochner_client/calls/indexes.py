@@ -13,9 +13,9 @@ from bochner_client.requests import (
     Request,
     Stream,
     address,
-    as_document,
     as_json,
     as_nothing,
+    last_segment,
     written_json,
 )
 from bochner_client.rows import Rows, as_member, listed, sample_members
@@ -33,10 +33,11 @@ def put_index(
     target: Mapping[str, Any] | None = None,
     keep: Keep = "codes",
     ttl: int | None = None,
-    timeout: float | None = None,
+    wait: bool = True,
     progress: Progress = False,
+    timeout: float | None = None,
 ) -> Flow[IndexRecord]:
-    """Make an index over a map, or find that the same one is there, which then lives as long as `ttl` says.
+    """Make an index over a map, or find that the same one is there; wait until it is ready.
 
     Args:
         name: the index's name.
@@ -47,8 +48,10 @@ def put_index(
             like those that the index will hold.
         keep: `vectors` for the best candidates to be compared exactly.
         ttl: seconds that it lives after its last use; until it is deleted without it.
-        timeout: seconds to wait for the job that makes an index with a target, where that takes long.
+        wait: whether to follow the job that finds bands for a target, if it takes one. Otherwise the record may say
+            `building`.
         progress: how that job shows; see `Job.wait`.
+        timeout: seconds to wait for it.
 
     Raises:
         IndexExists: another one has the name.
@@ -58,19 +61,19 @@ def put_index(
         TimeoutError: it was not made in time; the job goes on.
     """
     asked = {"map": map, "bands": bands, "rows_per_band": rows_per_band, "target": target, "keep": keep}
-    found = yield from exchange(
+    record = yield from exchange(
         Request(
             method="PUT",
             path=address("v1", "indexes", name),
             params={"ttl": ttl},
             body=written_json({member: value for member, value in asked.items() if value is not None}),
-            reads=as_json(as_document, 200, 201, 202),
+            reads=as_json(IndexRecord.read, 200, 201, 202),
         )
     )
-    if "state" not in found:
-        return IndexRecord.read(found)
-    yield from wait_for_job(found["id"], timeout=timeout, progress=progress)
-    return (yield from exchange(get_index(name)))
+    if wait and record.job is not None:
+        yield from wait_for_job(last_segment(record.job), timeout=timeout, progress=progress)
+        return (yield from exchange(get_index(name)))
+    return record
 
 
 def get_index(name: str) -> Request[IndexRecord]:

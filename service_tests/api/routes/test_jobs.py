@@ -1,4 +1,4 @@
-"""Jobs over HTTP: maps that are built in the background, and everything about their jobs."""
+"""Jobs over HTTP: maps and indexes that are made in the background, and everything about their jobs."""
 
 import json
 from collections.abc import Iterator
@@ -6,10 +6,12 @@ from contextlib import ExitStack
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 import redis
 
-from service_tests.checks import assert_problem, keys, keys_of, post, put
+from service_tests.checks import assert_problem, keys, keys_of, post, put, put_dataset
+from service_tests.races import at_once
 from service_tests.running import Running
 from service_tests.servers import until
 
@@ -86,6 +88,69 @@ def test_a_map_that_is_not_ready_says_so_everywhere_and_goes_without_a_trace(
     assert_problem(http, http.get(f"/v1/maps/{name}"), 404, "map-not-found")
     assert ended(http, link)["state"] == "cancelled"
     assert keys_of(store, name) == set()
+
+
+@pytest.fixture
+def aimed(http: httpx.Client, name: str) -> dict[str, Any]:
+    """The body of an index whose bands a job finds, while the worker is kept from it by another map."""
+    hashes = {**LONG, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
+    assert http.put(f"/v1/maps/{name}", json=hashes, headers={"Prefer": "wait=30"}).status_code == 201
+    assert put_dataset(http, name, np.random.default_rng(5).normal(size=(200, 3))).status_code == 201
+    other = put(http, f"{name}-long", LONG).json()["job"]
+    until(lambda: http.get(other).json()["state"] == "running")
+    return {"map": name, "keep": "vectors", "target": {"recall": 0.5, "k": 1, "dataset": name}}
+
+
+def test_an_index_is_building_then_ready(http: httpx.Client, name: str, aimed: dict[str, Any]) -> None:
+    path, lives, keeps = f"/v1/indexes/{name}", {"ttl": 600}, ("vectors", "codes")
+    answers = at_once(4, lambda i: http.put(path, json={**aimed, "keep": keeps[i % 2]}, params=lives))
+    first, again = (answer for answer in answers if answer.status_code == 202)  # one of the two has the name
+    job = (record := first.json())["job"]
+    listed = http.get(f"/v1/indexes?prefix={name}").json()["indexes"]
+    assert [again.json(), http.get(path).json(), *listed] == 3 * [record]
+    assert (again.headers["location"], again.headers["link"]) == (path, f'<{job}>; rel="monitor"')
+    assert (record["status"], record["banding"], record["expires_at"]) == ("building", None, None)
+    assert_problem(http, http.put(path, json={"map": name}), 409, "index-exists")
+    vectors = {"ids": [1], **ROWS}
+    for answer in (
+        *(http.post(f"{path}/{call}", json=vectors) for call in ("vectors", "search")),
+        http.delete(f"{path}/vectors/1"),
+        http.post(f"{path}/duplicates", json={"min_similarity": 1}),
+    ):
+        assert assert_problem(http, answer, 409, "index-not-ready")["job"] == job
+    assert assert_problem(http, http.delete(f"/v1/maps/{name}"), 409, "map-in-use")["indexes"] == [name]
+    http.delete(f"/v1/maps/{name}-long")
+    assert ended(http, job)["state"] == "succeeded"
+    ready = http.get(path).json()
+    is_told = None not in (ready["banding"], ready["expires_at"])
+    assert (ready["status"], ready["job"], ready["ttl"], is_told) == ("ready", None, 600, True)
+    assert http.put(path, json={**aimed, "keep": record["keep"]}, params=lives).status_code == 200
+    assert http.post(f"{path}/vectors", json=vectors).is_success
+
+
+def test_an_index_that_is_not_made_leaves_its_name_and_its_map(
+    http: httpx.Client, store: redis.Redis, name: str, aimed: dict[str, Any]
+) -> None:
+    path, of_map = f"/v1/indexes/{name}", f"/v1/maps/{name}"
+    for cancelled in ("index", "job"):
+        job = http.put(path, json=aimed).json()["job"]
+        assert http.delete(path if cancelled == "index" else job).is_success
+        assert_problem(http, http.get(path), 404, "index-not-found")
+        assert ended(http, job)["state"] == "cancelled"
+        assert keys_of(store, name, "index") == set()
+    assert http.delete(f"{of_map}-long").status_code == 204
+    aimed |= {"target": {**aimed["target"], "recall": 0.99999}, "keep": "codes"}
+    for made_otherwise in (True, False):
+        job = http.put(path, json=aimed).json()["job"]
+        error = ended(http, job)["error"]
+        assert (error["reason"], error["pointer"]) == ("invalid-input", "/target/recall")
+        assert {"status": "failed", "job": job, "error": error}.items() <= http.get(path).json().items()
+        refused = http.post(f"{path}/search", json=ROWS)
+        assert error["detail"] in assert_problem(http, refused, 409, "index-not-ready")["detail"]
+        if made_otherwise:
+            assert http.put(path, json={"map": name}).status_code == 201
+        assert http.delete(of_map).status_code == (409 if made_otherwise else 204)
+        assert http.delete(path).status_code == 204
 
 
 def test_events_come_as_they_happen_and_go_on_where_they_were_lost(http: httpx.Client, name: str) -> None:
