@@ -15,7 +15,9 @@ URL = (sys.argv[1:] or ["http://127.0.0.1:8000"])[0] + "/v1/maps/"
 
 def send(method: str, path: str, body: bytes, content_type: str) -> bytes:
     """One request to the service."""
-    request = urllib.request.Request(URL + path, body, {"Content-Type": content_type}, method=method)
+    request = urllib.request.Request(
+        URL + path, body, {"Content-Type": content_type, "Prefer": "wait=30"}, method=method
+    )
     with urllib.request.urlopen(request) as response:
         answer: bytes = response.read()
         return answer
