@@ -141,7 +141,7 @@ def test_a_column_is_fitted_on_what_it_has(fit: Fit, missing: Any) -> None:
     alone = [fitted(fit, rows[~holes[:, [j]][:, 0]][:, [j]]) for j in range(3)]
     np.testing.assert_allclose(np.broadcast_to(found.center, 3), [np.ravel(one.center)[0] for one in alone], rtol=1e-12)
     np.testing.assert_allclose(found.scale, [np.ravel(one.scale)[0] for one in alone], rtol=1e-12)
-    statistic = {"mean": np.nanmean, "median": np.nanmedian}.get(missing)
+    statistic: Any = {"mean": np.nanmean, "median": np.nanmedian}.get(missing)
     filled = np.where(holes, 2.0 if statistic is None else statistic(rows, axis=0), rows)
     seen: Any = found.applied(rows, "/x")
     np.testing.assert_allclose(seen[~holes], ((filled - found.center) / found.scale)[~holes], rtol=1e-12, atol=1e-12)
