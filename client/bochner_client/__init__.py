@@ -5,11 +5,10 @@ with bochner_client.Client("http://127.0.0.1:8000") as client:
     features = client.transform("letters", rows)
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from bochner_client.async_client import AsyncClient
 from bochner_client.calls.vectors import Gram
-from bochner_client.client import Client
 from bochner_client.errors import (
     BochnerError,
     BochnerWarning,
@@ -79,6 +78,8 @@ from bochner_client.refusals import (
 from bochner_client.rows import DatasetRows
 
 if TYPE_CHECKING:
+    from bochner_client.async_client import AsyncClient
+    from bochner_client.client import Client
     from bochner_client.transformers import FeatureMap, HashMap
 
 __version__ = "0.1.0"
@@ -157,12 +158,17 @@ __all__ = [
 ]
 
 
+# What takes long to import, as the service shares the rules of tables alone; and what needs scikit-learn.
+_LATER = {"AsyncClient": "async_client", "Client": "client", "FeatureMap": "transformers", "HashMap": "transformers"}
+
+
 def __getattr__(name: str) -> Any:
-    """The transformers, which need scikit-learn, once they are asked for."""
-    if name not in ("FeatureMap", "HashMap"):
+    """The clients and the transformers, once they are asked for."""
+    if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from bochner_client import transformers
+        return getattr(import_module(f"bochner_client.{_LATER[name]}"), name)
     except ModuleNotFoundError as error:
+        if _LATER[name] != "transformers":
+            raise
         raise ImportError(f"{name} needs scikit-learn: pip install 'bochner-client[sklearn]'") from error
-    return getattr(transformers, name)
