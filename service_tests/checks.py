@@ -109,8 +109,9 @@ def member(response: httpx.Response, name: str) -> NDArray[np.float64]:
 
 
 def keys(store: redis.Redis) -> set[bytes]:
-    """Every key of the store, but for the queue of jobs and what workers note, the account, receipts, uses of keys."""
+    """Every key of the store but those of jobs, workers, the account, receipts, uses of keys, and readiness."""
     others = *(one.encode() for one in (QUEUE, TALLY, STARTING, USED)), b"bochner:account", b"bochner:deleted:"
+    others = *others, b"bochner:probe:"
     return {key for key in store.scan_iter(count=1000) if not key.startswith(others)}
 
 

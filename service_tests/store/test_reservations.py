@@ -10,8 +10,7 @@ from app.jobs import scripts
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, JobHasEnded
 from app.store.errors import Gone
-from app.store.indexes import IndexManifest, IndexState, IndexStore
-from app.store.lifetimes import LivingManifest
+from app.store.indexes import IndexState, IndexStore
 from app.store.maps import MapManifest, MapStore
 from app.store.named import NameTaken, State
 from app.store.pieces import PIECE_BYTES
@@ -19,7 +18,7 @@ from service_tests.checks import keys, keys_of
 from service_tests.jobs.site import attempt
 from service_tests.ledger import assert_true, entries, pass_time
 from service_tests.servers import until
-from service_tests.store.new_indexes import S, entry, new_index
+from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
 
 LONG = json.dumps({"seed": 0, "frequencies": "x" * (5 * PIECE_BYTES // 2)})
@@ -34,15 +33,7 @@ def reserve(client: redis.Redis, spec: str = LONG, ttl: int | None = None) -> Ma
     return manifest
 
 
-def hold(client: redis.Redis) -> IndexManifest:
-    """A job that finds the bands of an index, and what holds the name for it."""
-    jobs = Jobs(client, 10, 600)
-    held = new_index().model_copy(update={"state": State.building, "job": jobs.new_id()})
-    jobs.submit("put-index", {}, reservation=IndexStore(client).reserve(held), job_id=held.job or "")
-    return held
-
-
-def end(client: redis.Redis, manifest: LivingManifest, state: str) -> None:
+def end(client: redis.Redis, manifest: MapManifest, state: str) -> None:
     """Have the job of a reservation run and end."""
     running = attempt(client, manifest.job or "")
     error = ERROR.model_dump_json() if state == "failed" else ""
@@ -161,35 +152,20 @@ def test_a_use_moves_the_end_on_once_a_sixteenth_of_the_time_has_passed(client: 
 
 
 def test_an_index_begins_empty_where_its_name_was_held(client: redis.Redis) -> None:
-    indexes, held = IndexStore(client), hold(client)
+    jobs, indexes = Jobs(client, 10, 600), IndexStore(client)
+    held = new_index().model_copy(update={"state": State.building, "job": jobs.new_id()})
+    jobs.submit("put-index", {}, reservation=indexes.reserve(held), job_id=held.job or "")
+    indexes.reserve(new_index("never"))  # by a process that dies before it has a job
     pass_time(client)
     assert indexes.look("i") == (held, IndexState(0, 0, 0))
     assert assert_true(client).names == 2, "the index and the job"
     assert indexes.renew(held, 1000) == held.model_copy(update={"ttl": 1000})
-    running = attempt(client, held.job or "")
     indexes.complete(held, 4, 2)
     made, _ = indexes.look("i") or (held, None)
     assert (made.state, made.job, made.bands, made.token) == (State.ready, None, 4, held.token)
     indexes.upsert(made, [entry(1)])
     with pytest.raises(NameTaken):
         indexes.complete(held, 3, 2)  # of an attempt that was thought to be dead
-    with pytest.raises(JobHasEnded):  # but for writing it down
-        Jobs(client, 1, 600).cancel(running.job_id)
-    assert scripts.run(client, "end", running.job_id, running.message, "succeeded", 600, "", "") == 1
-    assert indexes.look("i", made) == (made, IndexState(1, 1, 8 + S + 2 * len(entry(1).id)))
-    pass_time(client)
-    assert assert_true(client).names == 0
-
-
-def test_a_name_that_no_index_came_to_is_free(client: redis.Redis) -> None:
-    indexes, held = IndexStore(client), hold(client)
-    end(client, held, "failed")
-    assert indexes.find("i") == held.model_copy(update={"state": State.failed, "error": ERROR.model_dump()})
-    with pytest.raises(NameTaken):
-        indexes.complete(held, 4, 2)
-    assert indexes.create(new_index()) == indexes.find("i")
-    assert assert_true(client).names == 2
-    indexes.reserve(new_index("never"))  # by a process that dies before it has a job
     pass_time(client)
     assert assert_true(client).names == 1
 
