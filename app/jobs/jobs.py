@@ -33,7 +33,7 @@ from app.jobs.record import (
     progress,
     record,
 )
-from app.jobs.scripts import GROUP, INDEX, QUEUE, SECONDS, TALLY, key
+from app.jobs.scripts import GROUP, INDEX, LEASE_SECONDS, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.connection import acknowledged, at_once
@@ -67,12 +67,12 @@ class Tally(NamedTuple):
 
 
 def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
-    """How many jobs wait or run in a place, and how many run."""
+    """How many jobs wait or run in a place, and how many run. One whose worker has died waits for another."""
     queue = inside(root, QUEUE)
     with store_errors():
         there = client.xlen(queue)
-        running = cast("dict[str, int]", client.xpending(queue, GROUP))["pending"] if there else 0
-    return there, running
+        read = cast("list[dict[str, int]]", client.xpending_range(queue, GROUP, "-", "+", 1000)) if there else []
+    return there, sum(one["time_since_delivered"] < 1000 * LEASE_SECONDS for one in read)
 
 
 def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:

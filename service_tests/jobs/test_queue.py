@@ -136,6 +136,10 @@ def test_jobs_are_counted_by_what_became_of_them(site: Site) -> None:
     assert site.jobs.tally()[:2] == (5, 0)
     attempts = [site.attempt(one) for one in ids[:3]]
     assert site.jobs.tally()[:2] == (2, 3)
+    site.abandon(attempts[0].message)
+    assert site.jobs.tally()[:2] == (3, 2), "a job whose worker has died waits"
+    scripts.run(site.client, "renew", ids[0], attempts[0].message, "1")
+    assert site.jobs.tally()[:2] == (2, 3)
     for attempt, state in zip(attempts, ("succeeded", "failed", "succeeded"), strict=True):
         for _ in range(2):  # as after a lost reply
             scripts.run(site.client, "end", attempt.job_id, attempt.message, state, 60, '{"reason": "x"}', "")
