@@ -82,6 +82,13 @@ def require_manifest(data_dir: Path) -> None:
     )
 
 
+def require_base(data_dir: Path) -> None:
+    """Raise StoreNotStarted where a base has no bytes, or `require_manifest` does: a server would start without it."""
+    for path in _files(data_dir):
+        if path.suffix == ".rdb" and not path.stat().st_size:
+            raise StoreNotStarted(f"{_checked(path)}. A server would start without what was in it: restore a backup.")
+
+
 def torn_end(data_dir: Path) -> Checked | None:
     """The file of a store whose end is torn, if that is all that is wrong with it; None if nothing is.
 
@@ -234,6 +241,8 @@ def _checked(path: Path) -> Checked:
         found = read(path)
         holds = f"{found.commands} commands" + (f", the last {found.last}" if found.commands else "")
         return Checked(path, nbytes, holds, not nbytes, found.end, found.fault, found.again, True)
+    if not nbytes:
+        return Checked(path, 0, "a snapshot", False, 0, "the file is empty", None, False)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         try:
             n = snapshot.check(data)

@@ -19,7 +19,7 @@ from urllib.parse import quote
 from filelock import FileLock, Timeout
 
 from app.store import server
-from app.store.data_files import cut, link_beside, make_lasting, remove_temporary, require_manifest, torn_end
+from app.store.data_files import cut, link_beside, make_lasting, remove_temporary, require_base, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
 from app.store.server import Server, StoreNotStarted, Upkeep
 
@@ -164,7 +164,7 @@ class EmbeddedStore:
     def _bring_up(self, program: Path) -> None:
         self._server = server.adopt(self._socket, self._data_dir, self._stopping)
         if self._server is None:
-            require_manifest(self._data_dir)
+            require_base(self._data_dir)
             remove_temporary(self._data_dir)
             try:
                 self._server = self._started(program)

@@ -189,15 +189,20 @@ def test_a_file_that_is_missing_is_named(data: Path) -> None:
         EmbeddedStore(data, STORE_PROGRAM).start()
 
 
-@pytest.mark.parametrize("at", with_nightly([-1], [0, 20, -9]))
-def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int) -> None:
+@pytest.mark.parametrize("at", with_nightly([-1, None], [0, 20, -9]))
+def test_a_base_that_is_damaged_is_never_cut(data: Path, at: int | None) -> None:
+    """Nor is one that is empty taken for a store that is."""
     path = data / FOLDER / BASE
     damaged = bytearray(path.read_bytes())
-    damaged[at] ^= 1
+    if at is None:
+        damaged.clear()
+    else:
+        damaged[at] ^= 1
     path.write_bytes(damaged)
     with pytest.raises(StoreNotStarted):
         EmbeddedStore(data, STORE_PROGRAM).start()
-    assert command("check", data).returncode == 1
+    checked = command("check", data)
+    assert (checked.returncode, f"{BASE}: {len(damaged)} bytes, a snapshot; damaged" in checked.stdout) == (1, True)
     ended = command("repair", data)
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
