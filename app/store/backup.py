@@ -56,7 +56,8 @@ def back_up(client: Client, path: Path) -> int:
             os.fsync(file.fileno())
         keys = check(part)
         with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            if all(key.type in STREAMS for key in snapshot.keys(data)):  # the queue, which workers make
+            # The queue is made by workers.
+            if all(key.type in STREAMS or _is_in_every_store(key.name) for key in snapshot.keys(data)):
                 # Else many of these would push out those of before it came back so.
                 raise BackupFailed("There is no backup: the store holds nothing.")
         part.rename(path)
@@ -162,7 +163,8 @@ def _received(line: socket.socket, n: int) -> bytes:
 
 PREFIX = b"bochner:"
 LAST = "bochner:last-backup"
-_PROBE = b"bochner:probe:"
+# The last one while a worker starts.
+_NOTES = (b"bochner:probe:", LAST.encode(), b"bochner:jobs:starting")
 _BATCH_BYTES = 1 << 22
 _BATCH_KEYS = 500
 
@@ -214,8 +216,7 @@ def _require_empty(client: Client, mark: Mark) -> None:
             return
         for name in client.scan_iter(count=1000):
             empty_queue = client.type(name) == b"stream" and client.xlen(name) == 0
-            is_note = _in_one_place(name).startswith((_PROBE, LAST.encode()))
-            if not _is_mark(name) and not is_note and not empty_queue:
+            if not _is_in_every_store(name) and not empty_queue:
                 raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
 
 
@@ -236,6 +237,11 @@ def _ours(data: mmap.mmap) -> Iterator[Key]:
 
 def _is_mark(name: bytes) -> bool:
     return _in_one_place(name) == KEY.encode()
+
+
+def _is_in_every_store(name: bytes) -> bool:
+    """Whether a key tells of the store itself, so that an empty one has it as well."""
+    return _is_mark(name) or _in_one_place(name).startswith(_NOTES)
 
 
 def _in_one_place(name: bytes) -> bytes:

@@ -14,7 +14,7 @@ from unittest.mock import DEFAULT, Mock
 import pytest
 import redis
 
-from app.jobs.jobs import Jobs
+from app.jobs.jobs import Jobs, say_starting
 from app.store import backup, identity
 from app.store.backup import BackupFailed
 from app.store.connection import Client, connect
@@ -137,10 +137,18 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
         assert ended.stdout == f"{len(before) + noted} keys were put into the store.\n", ended.stderr
         with embedded(tmp_path / f"from-{file}") as client:
             assert {name: of for name, of in contents(client).items() if name != backup.LAST.encode()} == before
+
+
+def test_a_store_that_came_back_empty_gives_no_backup(tmp_path: Path) -> None:
     with external(tmp_path / "empty") as client:
+        identity.settle(client)
+        backup.note(client)
+        say_starting(client, "x")
         client.xadd("bochner:jobs:queue", {"job": "x"})
         with pytest.raises(BackupFailed, match="holds nothing"):
-            backup.back_up(client, tmp_path / "nothing")
+            backup.back_up(client, tmp_path / "file")
+        client.set("bochner:mine", b"x")
+        assert backup.back_up(client, tmp_path / "file") >= 5
 
 
 def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -> None:
