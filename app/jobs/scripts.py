@@ -70,7 +70,10 @@ local function leave_to_newer()
   redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'IDLE', {1000 * LEASE_SECONDS:.0f}, 'JUSTID')
 end
 local function mine() return get('state') == 'running' and get('message') == message end
-local function enqueue() set('message', redis.call('XADD', queue, '*', 'job', id, 'owner', get('owner'))) end
+local function milliseconds() return string.format('%.0f', 1000 * now()) end
+local function enqueue(since)
+  set('message', redis.call('XADD', queue, '*', 'job', id, 'owner', get('owner'), 'since', since))
+end
 local function dequeue(done)
   if done == '' then return end
   redis.call('XACK', queue, '{GROUP}', done)
@@ -192,7 +195,7 @@ for i = first, #KEYS do
 end
 lives(record, '')
 redis.call('ZADD', index, 0, id)
-enqueue()
+enqueue(milliseconds())
 event()
 return {{'ok'}}
 """,
@@ -282,8 +285,8 @@ if get('canceller') == '' then set('canceller', ARGV[5]) end
 if frees then leave(ARGV[4]) end
 return state
 """,
-    # ARGV: id, message, deaths to count, most deaths, seconds to keep, error. A job whose message was read and not
-    # claimed goes back as it was; a message that is no job's is dropped.
+    # ARGV: id, message, deaths to count, most deaths, seconds to keep, error, since when it waits. A job whose message
+    # was read and not claimed goes back as it was; a message that is no job's is dropped.
     "release": """
 if newer() then leave_to_newer() return '' end
 local state = get('state')
@@ -301,7 +304,7 @@ if state == 'running' then
   event()
 end
 dequeue(message)
-enqueue()
+enqueue(state == 'queued' and ARGV[7] or milliseconds())
 return 'queued'
 """,
 }

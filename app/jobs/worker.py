@@ -57,6 +57,8 @@ class Message(NamedTuple):
     """Empty in a message that no service has written."""
     owner: str = ""
     """Whose the job is."""
+    since: int = 0
+    """When the job was submitted, or last had its turn, in milliseconds since 1970."""
 
 
 class Queue:
@@ -130,14 +132,30 @@ class Queue:
 
     def others_wait(self, owner: str) -> bool:
         """Whether jobs of others than this owner wait."""
+        return any(one.owner != owner for one in self._waiting())
+
+    def is_due(self, message: Message, served: str) -> bool:
+        """Whether a message is to be answered, where a job of `served` was the last; else it goes to the end.
+
+        Nobody has two jobs in turn while others wait, and of one's own the one that has waited longest comes first.
+        """
+        # So each begins: what goes to the end keeps its time, so ever fewer of its owner's come before it; and its owner
+        # has a turn again once another had one, as whatever was ahead in the queue is answered or behind it by then.
+        waiting = self._waiting() if message.owner else []
+        own = [one for one in waiting if one.owner == message.owner]
+        is_next = message.owner != served or len(own) == len(waiting)
+        return is_next and all(message.since <= one.since for one in own)
+
+    def _waiting(self) -> list[Message]:
+        """Messages that no worker has taken."""
+        found = []
         for queue in self._queues:
             with store_errors():
                 read: Any = self._client.xpending_range(queue, GROUP, "-", "+", 1000)
                 every: Any = self._client.xrange(queue)
             taken = {one["message_id"] for one in read}
-            if any(_message(*one).owner != owner for one in every if one[0] not in taken):
-                return True
-        return False
+            found += [_message(*one) for one in every if one[0] not in taken]
+        return found
 
     def take_back(self, message: Message, deaths: int) -> bool:
         """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
@@ -149,12 +167,15 @@ class Queue:
         """
         detail = f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
         error = JobError(reason="died", detail=detail).model_dump_json()
-        args = [message.id, deaths, _MOST_DEATHS, self._ttl, error]
+        args = [message.id, deaths, _MOST_DEATHS, self._ttl, error, message.since]
         return bool(scripts.run(self._client, "release", message.job_id, *args))
 
 
 def _message(message_id: bytes, fields: dict[bytes, bytes]) -> Message:
-    return Message(message_id.decode(), *(fields.get(of, b"").decode(errors="replace") for of in (b"job", b"owner")))
+    job_id, owner = (fields.get(of, b"").decode(errors="replace") for of in (b"job", b"owner"))
+    since = fields.get(b"since", b"")
+    # One of an older version has no such time, but its id begins with when it was sent.
+    return Message(message_id.decode(), job_id, owner, int(since if since.isdigit() else message_id.split(b"-")[0]))
 
 
 # Exit codes: how the job ended is written down; what is stored of it cannot be read; it did not end, for no fault of
@@ -365,8 +386,8 @@ class Worker:
         self._stopping = True
 
     def _answer(self, message: Message) -> None:
-        """Do the job that a message tells of, if it still waits. No owner has two in turn while others wait."""
-        if message.owner and message.owner == self._served and self._queue.others_wait(message.owner):
+        """Do the job that a message tells of, if it still waits and it is its owner's turn."""
+        if not self._queue.is_due(message, self._served):
             self._queue.take_back(message, deaths=0)
             return
         claimed = scripts.run(self._client, "claim", message.job_id, message.id).decode()

@@ -40,6 +40,19 @@ def test_others_wait_where_a_job_of_theirs_was_not_taken(site: Site, queue: Queu
     assert not queue.others_wait("a")
 
 
+def test_a_job_that_makes_way_is_not_overtaken_by_those_of_its_owner(site: Site, queue: Queue) -> None:
+    """Two long jobs have turns, and a short one of the first one's owner begins before the third of them."""
+    names = {site.jobs.submit("test-walk", {}, owner=owner).id: owner + n for owner, n in ("a1", "a2", "b1")}
+    began, served = [""], ""
+    while len(began) <= 6:
+        message = read(site.client)
+        if queue.is_due(message, served):
+            began, served = [*began, names[message.job_id]], message.owner
+            assert scripts.run(site.client, "claim", message.job_id, message.id) == b"ok"
+        assert queue.take_back(message, deaths=0)
+    assert began[1:] == ["a1", "b1", "a2", "b1", "a1", "b1"]
+
+
 def test_a_job_is_only_its_holders(site: Site, queue: Queue) -> None:
     job = site.jobs.submit("test-walk", {})
     first = site.attempt(job.id)
@@ -117,7 +130,7 @@ def test_a_job_that_has_made_its_map_is_not_cancelled(site: Site, died: bool) ->
     assert site.client.get(reservation.key) == b'{"token": "made"}'
 
 
-@pytest.mark.parametrize("fields", [{"job": "0" * 24}, {"other": "x"}, {"job": b"\xff\xfe"}, {"job": ""}])
+@pytest.mark.parametrize("fields", [{"job": "0" * 24}, {"other": "x"}, {"job": b"\xff\xfe"}, {"job": "", "since": "x"}])
 def test_a_message_that_is_no_jobs_is_dropped(site: Site, queue: Queue, fields: Any) -> None:
     queue.tend()
     site.client.xadd(QUEUE, fields)
