@@ -90,7 +90,7 @@ def run_repair(dry_run: bool, **options: Any) -> None:
     data_dir = files_of(checked_settings(options))
     with EmbeddedStore(data_dir).at_rest():
         done = data_files.repair(data_dir, dry_run)
-    sys.stdout.write("\n".join(done or ["Everything is whole."]) + "\n")
+    sys.stdout.write("\n".join(done or ["All files are whole."]) + "\n")
 
 
 def run_accept(**options: Any) -> None:

@@ -86,6 +86,11 @@ class DatasetStore(NamedStore[DatasetManifest]):
             return self._confirmed(there)
         return self._renewed(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
+    def verify(self, manifest: DatasetManifest) -> None:
+        """See `NamedStore.verify`."""
+        manifest.check_sealed(digest_of(manifest.arrays, shape=manifest.shape))
+        super().verify(manifest)
+
 
 def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
     """The manifest of a dataset that may be created, of arrays in C order. It lives `ttl` seconds, None for ever."""

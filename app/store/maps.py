@@ -113,7 +113,9 @@ class MapStore(LivingStore[MapManifest]):
 
     def verify(self, manifest: MapManifest) -> None:
         """See `NamedStore.verify`."""
-        self.spec(manifest)
+        spec = self.spec(manifest)
+        if manifest.state is State.ready:
+            manifest.check_sealed(digest(spec, manifest.arrays, manifest.parameter_stream))
         super().verify(manifest)
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:

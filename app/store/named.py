@@ -193,10 +193,19 @@ class NamedStore(Generic[M]):
                 try:
                     if (manifest := self.find(name)) is not None:
                         self.verify(manifest)
+                    elif self._is_lost(name):
+                        yield f"the manifest of {self._manifest.kind} {name!r} is missing: PUT it anew"
                 except StoreDamaged as error:
                     yield f"{error}: DELETE it, then PUT it anew"
                 except (Gone, NewerVersion):
                     continue
+
+    def _is_lost(self, name: str) -> bool:
+        """Whether a thing has pieces that are to stay, and no manifest: what expires does so with all of its pieces."""
+        left = self._pieces(name, b"")
+        with store_errors():
+            stay = any(self._client.ttl(key) == -1 for key in left)
+        return stay and self._stored(name) is None
 
     def verify(self, manifest: M) -> None:
         """Raise StoreDamaged unless all of a thing is as it was written."""

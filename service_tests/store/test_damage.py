@@ -3,9 +3,11 @@
 import json
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import redis
 
+from app.store.datasets import DatasetStore, described
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapStore
 from app.store.named import NameTaken
@@ -50,11 +52,30 @@ def test_a_manifest_that_was_changed_is_not_guessed_at(
     client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
     with pytest.raises(StoreDamaged):
         maps.find("m")
+    assert len([*maps.damages()]) == 1
     with pytest.raises(NameTaken):
         maps.create(new())
     assert maps.page("", None, 9) == ([], None)
     assert maps.delete("m")
     assert not keys(client)
+
+
+def test_a_manifest_that_is_missing_or_does_not_have_its_digest_is_told_of(client: redis.Redis, maps: MapStore) -> None:
+    """And not what has expired, whose name may still be listed."""
+    datasets = DatasetStore(client)
+    rows = {"rows": np.ones((2, 2))}
+    for name, ttl in (("kept", None), ("expired", 100)):
+        datasets.create(described(name, (2, 2), rows, ttl), rows, ttl)
+        maps.create(new(name)._replace(ttl=ttl))
+    assert [*maps.damages(), *datasets.damages()] == []
+    for key in client.keys("bochner:{*:expired}:*"):
+        client.delete(key)
+    assert [*maps.damages(), *datasets.damages()] == []
+    client.rename("bochner:{map:kept}:manifest", "bochner:{map:kept}:lanifest")
+    changed = cast(bytes, client.get("bochner:{dataset:kept}:manifest")).replace(b'"sha256:', b'"sha256:0')
+    client.set("bochner:{dataset:kept}:manifest", changed)
+    told = [*maps.damages(), *datasets.damages()]
+    assert ["map 'kept' is missing" in told[0], "dataset 'kept' does not have the digest" in told[1]] == [True, True]
 
 
 def test_a_map_of_a_newer_version_is_refused_by_name(
