@@ -392,8 +392,9 @@ def _again(retry: Callable[..., Any]) -> Any:
 
 
 def check_room(client: redis.Redis, nbytes: int) -> None:
-    """Raise StoreFull unless the disk of an embedded store has room for so many bytes more, see `Disk.check`."""
+    """Raise StoreFull unless the disk of an embedded store has room for so many bytes more, see `Disk`."""
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
             info = client.info()
+        client.disk.require_files(info["run_id"])
         client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else held_bytes(info))

@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from app.store import snapshot
-from app.store.disk import CUT, DAMAGED, FOLDER
+from app.store.disk import CUT, DAMAGED, FOLDER, MANIFEST
 from app.store.server import StoreNotStarted
 from app.store.snapshot import SnapshotBroken
 
 logger = logging.getLogger(__name__)
 
-MANIFEST = "appendonly.aof.manifest"
 _ENTRY = re.compile(r'file "?(?P<name>appendonly\.aof\.\d+\.\w+\.\w+)"? seq \d+ type (?P<kind>[bhi])( .*)?')
 _FILE = re.compile(r"appendonly\.aof\.(?P<number>\d+)\.(?P<kind>base|incr)\.(rdb|aof)")
 _TEMPORARY = ("temp-*", f"{FOLDER}/temp-*")

@@ -3,8 +3,9 @@
 import os
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from app.store.errors import StoreFull, StoreUnavailable
@@ -13,6 +14,8 @@ SOCKET_NAME = "store.sock"
 """The socket of an embedded store, in its data directory."""
 FOLDER = "appendonlydir"
 """The folder of its files, there too."""
+MANIFEST = "appendonly.aof.manifest"
+"""Names them, in that folder."""
 CUT = ".cut-at-"
 """Stands in the names of files with what was cut off others, before the place where it was."""
 DAMAGED = f"{CUT}load"
@@ -27,11 +30,14 @@ def held_bytes(info: Mapping[str, Any]) -> int:
     return told if told < 1 << 63 else 0
 
 
-class Disk(NamedTuple):
+@dataclass
+class Disk:
     """A data directory, and the bytes that are to stay free on its file system."""
 
     directory: Path
     min_free_bytes: int
+    _seen: tuple[str, int, int] = ("", 0, 0)
+    """Of which run of a server the folder is, and which it was when that was seen first."""
 
     @property
     def critical(self) -> int:
@@ -42,6 +48,22 @@ class Disk(NamedTuple):
         """Bytes that are free for this user; OSError if the files are not there any more."""
         found = os.statvfs(self.directory / FOLDER)
         return found.f_bavail * found.f_frsize
+
+    def require_files(self, run: str) -> None:
+        """Raise StoreUnavailable where others lie in the place of the files that a server writes in this run, or none.
+
+        The server would not notice, and the next one would not find what was acknowledged meanwhile.
+        """
+        try:
+            found = os.stat(self.directory / FOLDER)
+            os.stat(self.directory / FOLDER / MANIFEST)
+        except OSError as error:
+            raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
+        there = run, found.st_dev, found.st_ino
+        if self._seen[0] != run:
+            self._seen = there
+        if self._seen != there:
+            raise StoreUnavailable(f"{self.directory / FOLDER} is not the folder that the store's server writes in")
 
     def check(self, nbytes: int, held: int) -> None:
         """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.

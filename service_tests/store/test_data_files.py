@@ -13,8 +13,7 @@ import pytest
 import redis
 
 from app.store.connection import connect
-from app.store.data_files import MANIFEST
-from app.store.disk import DAMAGED, FOLDER, cut_tails
+from app.store.disk import DAMAGED, FOLDER, MANIFEST, cut_tails
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreUnavailable
 from app.store.server import StoreNotStarted
@@ -155,12 +154,21 @@ def test_what_the_server_refuses_of_its_file_is_told_and_kept(data: Path, caplog
 
 
 def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
+    """So are those that others take the place of."""
     with EmbeddedStore(data, STORE_PROGRAM) as store, connect(store.url, 5) as client:
+        for away in (data / FOLDER, data / FOLDER / MANIFEST):
+            assert keeping(client).warnings == []
+            away.rename(data / "gone")
+            with pytest.raises(StoreUnavailable, match="cannot be looked at: No such file"):
+                keeping(client)
+            (data / "gone").rename(away)
         (data / FOLDER).rename(data / "gone")
-        with pytest.raises(StoreUnavailable, match="cannot be looked at: No such file"):
+        shutil.copytree(data / "gone", data / FOLDER)
+        with pytest.raises(StoreUnavailable, match="is not the folder"):
             keeping(client)
-        (data / "gone").rename(data / FOLDER)
-        assert keeping(client).warnings == []
+        store.stop()
+        store.start()
+        assert keeping(client).warnings == [], "the server writes there now"
 
 
 def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:
