@@ -11,11 +11,12 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from urllib.parse import quote
 
+import redis
 from filelock import FileLock, Timeout
 
 from app.store import server
@@ -183,6 +184,8 @@ class EmbeddedStore:
         if refused := started.refusals():
             link_beside(self._data_dir)  # before the server writes them anew without that
             logger.error("the files of the store are damaged, and kept beside: its server refuses %s", refused)
+            with redis.Redis(unix_socket_path=str(self._socket)) as client, suppress(redis.RedisError):
+                client.bgrewriteaof()  # else the next start would find the damage again
         return started
 
     def _supervise(self, program: Path) -> None:

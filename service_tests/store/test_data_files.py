@@ -19,7 +19,7 @@ from app.store.errors import StoreUnavailable
 from app.store.server import StoreNotStarted
 from app.store.servers import keeping
 from service_tests.cases import with_nightly
-from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
+from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, until, valkey
 
 SCRIPT = "redis.call('SET', KEYS[1], 'a') redis.call('SET', KEYS[2], 'b')"
 BASE, APPENDED = "appendonly.aof.1.base.rdb", f"{FOLDER}/appendonly.aof.1.incr.aof"
@@ -147,10 +147,16 @@ def test_what_the_server_refuses_of_its_file_is_told_and_kept(data: Path, caplog
     path.write_bytes(damaged)
     with EmbeddedStore(data, STORE_PROGRAM) as store, connect(store.url, 5) as client:
         assert keeping(client).warnings == [f"{path.name}{DAMAGED} is damaged", f"{BASE}{DAMAGED} is damaged"][::-1]
+        until(lambda: not path.exists())
     assert "its server refuses" in caplog.text
     assert Path(f"{path}{DAMAGED}").read_bytes() == damaged
     looked = command("check", data)
     assert (looked.returncode, looked.stdout.count("refuses a part of it")) == (1, 2)
+    for kept in cut_tails(data):
+        kept.unlink()
+    assert command("check", data).returncode == 0
+    assert keys(data)
+    assert not cut_tails(data), "the server has written its files anew"
 
 
 def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
