@@ -22,6 +22,7 @@ from filelock import FileLock, Timeout
 from app.store import server
 from app.store.data_files import cut, link_beside, make_lasting, remove_temporary, require_base, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
+from app.store.errors import StoreUnavailable
 from app.store.server import Server, StoreNotStarted, Upkeep
 
 logger = logging.getLogger(__name__)
@@ -110,7 +111,8 @@ class EmbeddedStore:
         try:
             if server.reply(self._socket) is not None:
                 raise StoreNotStarted(f"A server runs in {self._data_dir}: start a service there, and stop it.")
-            yield
+            with server.only_one(self._data_dir):
+                yield
         finally:
             self.stop()
 
@@ -193,7 +195,10 @@ class EmbeddedStore:
         while not self._stopping.wait(pause):
             if self._server is not None and not self._server.gone():
                 pause = CHECK_SECONDS
-                if self._upkeep is not None:
+                if self._has_lost_only_its_socket(self._server):
+                    logger.warning("the socket of the store's server is gone; ending the server")
+                    _end(self._server)
+                elif self._upkeep is not None:
                     self._upkeep.look()
                 continue
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -203,6 +208,14 @@ class EmbeddedStore:
             except Exception:
                 if not self._stopping.is_set():
                     logger.exception("the store's server does not start; next attempt in %.1f s", pause)
+
+    def _has_lost_only_its_socket(self, running: Server) -> bool:
+        """Whether a server is to be ended so that one with a socket begins. Without its files, all would go with it."""
+        try:
+            self._disk.require_files(str(running.pid))
+            return not (self._data_dir / SOCKET_NAME).exists()
+        except StoreUnavailable:
+            return False
 
 
 def _require_files_of_any_size() -> None:
@@ -226,7 +239,7 @@ def _end(running: Server) -> None:
         logger.error("the store's server, process %d, %s", running.pid, complaint)
 
 
-_OURS = {"lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}
+_OURS = {"lock", "server.lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}
 _NOTHING = {"lost+found"}  # a file system that is new
 
 

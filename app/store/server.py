@@ -11,6 +11,7 @@ The server does not decide by itself when to write its file anew, beside the old
 is room for both.
 """
 
+import fcntl
 import hashlib
 import logging
 import os
@@ -20,8 +21,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from threading import Event
@@ -110,10 +111,12 @@ def _in_wheel() -> Path | None:
     return found
 
 
+LOCK_NAME = "server.lock"  # which a server holds while it lives
 LOG_NAME = "store.log"
 LOG_BYTES = 8 << 20  # of a log that a server goes on with
 OLD_FILE = "appendonly.aof"  # of a server older than Redis 7
 PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
+ORPHAN_SECONDS = 3.0  # how long the child of a dead server may go on writing its file anew
 REPLY_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
 READY = ("+PONG", "-MISCONF")  # the second of a server that cannot write what has expired to a full disk
@@ -258,11 +261,32 @@ def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
     return Adopted(pid, path, line, config[TAKES_WRITES] == "0")
 
 
+@contextmanager
+def only_one(data_dir: Path) -> Iterator[int]:
+    """Keep servers off a data directory for a with block, and for the life of one that inherits the descriptor.
+
+    Raises:
+        StoreNotStarted: a server lives there.
+    """
+    deadline = time.monotonic() + ORPHAN_SECONDS
+    with (data_dir / LOCK_NAME).open("ab") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    said = f"A server, process {(data_dir / LOCK_NAME).read_text()}, still writes to the files in {data_dir}"
+                    raise StoreNotStarted(f"{said}: end it.") from error
+                time.sleep(PAUSE_SECONDS)
+        yield lock.fileno()
+
+
 def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
     """Start a server in the data directory, which takes writes or not; it does not answer yet.
 
     Raises:
-        StoreNotStarted: the system refuses to run the program.
+        StoreNotStarted: the system refuses to run the program, or another server lives there.
     """
     log_path = data_dir / LOG_NAME
     options = [*OPTIONS, "--dir", str(data_dir), *(() if writes else REFUSING)]
@@ -271,7 +295,7 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
     try:
         if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
             log_path.replace(log_path.with_suffix(".log.1"))
-        with log_path.open("ab") as log:
+        with log_path.open("ab") as log, only_one(data_dir) as lock:
             log_start = log.tell()
             process = subprocess.Popen(  # noqa: S603 - which program to run is the operator's choice
                 [program, *options],
@@ -279,9 +303,11 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                pass_fds=(lock,),
                 start_new_session=True,  # Ctrl-C at the terminal is for the service, which then stops its server
                 umask=0o077,
             )
+            (data_dir / LOCK_NAME).write_text(str(process.pid))
     except OSError as error:
         raise StoreNotStarted(f"The store's server program {program} cannot be run: {error.strerror}.") from error
     return Started(process, log_path, log_start, writes)

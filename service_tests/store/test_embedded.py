@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from app.store import server
-from app.store.embedded import EmbeddedStore
+from app.store.embedded import CHECK_SECONDS, EmbeddedStore
 from app.store.server import StoreNotStarted, find_binary
 from service_tests.servers import until
 from service_tests.store.site import Site, ended, lives, reachable, server_pid
@@ -127,6 +127,27 @@ def test_a_server_that_is_killed_comes_back_with_its_data(site: Site, caplog: py
                 assert server_pid(client) == site.pids()[-1]
         assert [lives(pid) for pid in site.pids()] == [False, False, True], "the dead are reaped"
     assert "is gone; starting it again" in caplog.text
+
+
+def test_a_server_whose_socket_is_removed_is_ended_and_comes_back_and_never_beside_another(site: Site) -> None:
+    socket, folder, away = (site.data / name for name in ("store.sock", "appendonlydir", "away"))
+    with site.store() as store:
+        folder.rename(away)
+        socket.unlink()
+        time.sleep(3 * CHECK_SECONDS)
+        assert lives(*site.pids()), "only it has what was in the files"
+        away.rename(folder)
+        until(lambda: reachable(store.url))
+        assert [lives(pid) for pid in site.pids()] == [False, True]
+    orphan = site.killed_service()
+    socket.unlink()
+    for begin in (site.store().start, site.store().at_rest().__enter__):
+        with pytest.raises(StoreNotStarted, match=f"process {orphan}, still writes"):
+            begin()
+    os.kill(orphan, signal.SIGKILL)
+    until(lambda: ended(orphan))
+    with site.store() as store:
+        assert reachable(store.url)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.3])
