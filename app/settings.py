@@ -3,7 +3,7 @@
 import os
 import re
 from difflib import get_close_matches
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Annotated, Self
 
@@ -26,6 +26,13 @@ ROOT_PATH = re.compile(r"^(/[A-Za-z0-9._~-]+)*\Z")
 """What a prefix of addresses looks like: no host, and no slash at its end."""
 # A variable of the client library of Prometheus, which reads it as well.
 _COUNTERS = "PROMETHEUS_MULTIPROC_DIR"
+
+
+def _networks(text: str) -> str:
+    """Addresses and networks as they are given; ValueError if one is a name, of which no proxy would be believed."""
+    for one in text.split(",") if text not in ("", "*") else ():
+        ip_network(one.strip())
+    return text
 
 
 class Settings(BaseSettings):
@@ -68,7 +75,7 @@ class Settings(BaseSettings):
     """File with the private key of the certificate."""
     root_path: str = Field("", pattern=ROOT_PATH)
     """What a proxy strips from the addresses of requests, such as `/bochner`: links in answers begin with it."""
-    trusted_proxies: str = ""
+    trusted_proxies: Annotated[str, BeforeValidator(_networks)] = ""
     """IP addresses and networks of proxies, between commas, whose `X-Forwarded-For`, `X-Forwarded-Proto` and
     `X-Forwarded-Prefix` are believed: the log then names their clients, and links begin with that prefix.
     """

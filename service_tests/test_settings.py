@@ -29,6 +29,7 @@ BAD = [
     *((field, "0") for field in ("port", "workers", "max_body_bytes", "head_timeout", "threads", "max_requests")),
     *(("port", "65536"), ("max_head_bytes", "1000"), ("store_replicas", "1"), ("min_free_bytes", "1 apple")),
     *(("require_keys", "perhaps"), ("traces", "perhaps"), ("log_format", "xml"), ("log_level", "loud")),
+    *(("trusted_proxies", value) for value in ("proxy.internal", "::1,10.0.0.1/8")),
 ]
 
 

@@ -139,8 +139,8 @@ class Queue:
 
         Nobody has two jobs in turn while others wait, and of one's own the one that has waited longest comes first.
         """
-        # So each begins: what goes to the end keeps its time, so ever fewer of its owner's come before it; and its owner
-        # has a turn again once another had one, as whatever was ahead in the queue is answered or behind it by then.
+        # So each begins: one that goes to the end keeps its time, so that ever fewer of its owner's come before it; and
+        # by the time that it is read again, a job of another has begun, or none of another's waits.
         waiting = self._waiting() if message.owner else []
         own = [one for one in waiting if one.owner == message.owner]
         is_next = message.owner != served or len(own) == len(waiting)

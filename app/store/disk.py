@@ -55,8 +55,8 @@ class Disk:
         The server would not notice, and the next one would not find what was acknowledged meanwhile.
         """
         try:
-            found = os.stat(self.directory / FOLDER)
-            os.stat(self.directory / FOLDER / MANIFEST)
+            found = (self.directory / FOLDER).stat()
+            (self.directory / FOLDER / MANIFEST).stat()
         except OSError as error:
             raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
         there = run, found.st_dev, found.st_ino

@@ -116,9 +116,9 @@ LOG_NAME = "store.log"
 LOG_BYTES = 8 << 20  # of a log that a server goes on with
 OLD_FILE = "appendonly.aof"  # of a server older than Redis 7
 PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
-ORPHAN_SECONDS = 3.0  # how long the child of a dead server may go on writing its file anew
 REPLY_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
+ORPHAN_LOOKS = 60  # the child of a dead server may write its file anew for a second or two
 READY = ("+PONG", "-MISCONF")  # the second of a server that cannot write what has expired to a full disk
 LOG_TAIL_LINES = 5
 
@@ -268,17 +268,15 @@ def only_one(data_dir: Path) -> Iterator[int]:
     Raises:
         StoreNotStarted: a server lives there.
     """
-    deadline = time.monotonic() + ORPHAN_SECONDS
     with (data_dir / LOCK_NAME).open("ab") as lock:
-        while True:
-            try:
+        for _ in range(ORPHAN_LOOKS):
+            with suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
-            except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    said = f"A server, process {(data_dir / LOCK_NAME).read_text()}, still writes to the files in {data_dir}"
-                    raise StoreNotStarted(f"{said}: end it.") from error
-                time.sleep(PAUSE_SECONDS)
+            time.sleep(PAUSE_SECONDS)
+        else:
+            pid = (data_dir / LOCK_NAME).read_text()
+            raise StoreNotStarted(f"A server, process {pid}, still writes to the files in {data_dir}: end it.")
         yield lock.fileno()
 
 
