@@ -396,5 +396,4 @@ def check_room(client: redis.Redis, nbytes: int) -> None:
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
             info = client.info()
-        client.disk.require_files(info["run_id"])
-        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else held_bytes(info))
+        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else held_bytes(info), info["run_id"])

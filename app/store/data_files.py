@@ -66,23 +66,8 @@ def check(data_dir: Path) -> list[Checked]:
     return [_checked(path) for path in _files(data_dir)]
 
 
-def require_manifest(data_dir: Path) -> None:
-    """Raise StoreNotStarted where files of a store lie without the manifest that names them.
-
-    A server would take them for nothing, and start empty. It lies so, with nothing in the files, for a moment of a
-    server's first start.
-    """
-    folder = data_dir / FOLDER
-    if (folder / MANIFEST).is_file() or all(_checked(path).empty for path in _numbered(folder)):
-        return
-    raise ManifestLost(
-        f"{folder} has files of a store, and not the manifest {MANIFEST} that names them: a server would start empty. "
-        f"Put the manifest back, or restore a backup, or let `bochner repair --data-dir {data_dir}` write it anew."
-    )
-
-
 def require_base(data_dir: Path) -> None:
-    """Raise StoreNotStarted where a base has no bytes, or `require_manifest` does: a server would start without it."""
+    """Raise StoreNotStarted where the manifest is missing, or a base has no bytes: a server would start without."""
     for path in _files(data_dir):
         if path.suffix == ".rdb" and not path.stat().st_size:
             raise StoreNotStarted(f"{_checked(path)}. A server would start without what was in it: restore a backup.")
@@ -208,10 +193,17 @@ def created(path: Path) -> BinaryIO:
 
 
 def _files(data_dir: Path) -> list[Path]:
-    """The files that the manifest names, base first."""
-    require_manifest(data_dir)
+    """The files that the manifest names, base first; StoreNotStarted where it, or one of them, is missing.
+
+    In a moment of a server's first start it is, with nothing in the files.
+    """
     folder = data_dir / FOLDER
     manifest = folder / MANIFEST
+    if not manifest.is_file() and not all(_checked(path).empty for path in _numbered(folder)):
+        raise ManifestLost(
+            f"{folder} has files of a store, and not the manifest {MANIFEST} that names them: a server would start "
+            f"empty. Put it back, or restore a backup, or let `bochner repair --data-dir {data_dir}` write it anew."
+        )
     if not manifest.is_file():
         return []
     entries = [_ENTRY.fullmatch(line) for line in manifest.read_text(errors="replace").splitlines()]

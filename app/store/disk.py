@@ -49,32 +49,31 @@ class Disk:
         found = os.statvfs(self.directory / FOLDER)
         return found.f_bavail * found.f_frsize
 
-    def require_files(self, run: str) -> None:
-        """Raise StoreUnavailable where others lie in the place of the files that a server writes in this run, or none.
+    def is_served(self, run: str) -> bool:
+        """Whether the files are those that a server writes in this run; OSError if there are none.
 
-        The server would not notice, and the next one would not find what was acknowledged meanwhile.
+        It would not notice others in their place, and the next one would not find what was acknowledged meanwhile.
         """
-        try:
-            found = (self.directory / FOLDER).stat()
-            (self.directory / FOLDER / MANIFEST).stat()
-        except OSError as error:
-            raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
+        (self.directory / FOLDER / MANIFEST).stat()
+        found = (self.directory / FOLDER).stat()
         there = run, found.st_dev, found.st_ino
-        if self._seen[0] != run:
-            self._seen = there
-        if self._seen != there:
-            raise StoreUnavailable(f"{self.directory / FOLDER} is not the folder that the store's server writes in")
+        self._seen = there if run != self._seen[0] else self._seen
+        return self._seen == there
 
-    def check(self, nbytes: int, held: int) -> None:
+    def check(self, nbytes: int, held: int, run: str) -> None:
         """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.
+
+        StoreUnavailable if the files are not those of this run of its server.
 
         The store writes its file anew now and then, beside the old one. What it holds counts once for that, and what is
         new counts twice. So whoever deletes something from a full store gets the room back.
         """
         try:
-            free = self.free()
+            free, is_served = self.free(), self.is_served(run)
         except OSError as error:
-            raise StoreUnavailable(f"the directory of the store cannot be looked at: {error.strerror}") from error
+            raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
+        if not is_served:
+            raise StoreUnavailable(f"{self.directory / FOLDER} is not the folder that the store's server writes in")
         if free < self.min_free_bytes + held + 2 * nbytes:
             detail = (
                 f"{nbytes} bytes more would not leave the store the room that it needs: its disk has {free} bytes "

@@ -22,7 +22,6 @@ from filelock import FileLock, Timeout
 from app.store import server
 from app.store.data_files import cut, link_beside, make_lasting, remove_temporary, require_base, torn_end
 from app.store.disk import FOLDER, SOCKET_NAME, Disk
-from app.store.errors import StoreUnavailable
 from app.store.server import Server, StoreNotStarted, Upkeep
 
 logger = logging.getLogger(__name__)
@@ -205,17 +204,16 @@ class EmbeddedStore:
             logger.warning("the store's server is gone; starting it again")
             try:
                 self._bring_up(program)
-            except Exception:
+            except Exception as error:
                 if not self._stopping.is_set():
-                    logger.exception("the store's server does not start; next attempt in %.1f s", pause)
+                    unknown = not isinstance(error, StoreNotStarted)
+                    logger.error("%s; next attempt in %.1f s", error, pause, exc_info=unknown)
 
     def _has_lost_only_its_socket(self, running: Server) -> bool:
         """Whether a server is to be ended so that one with a socket begins. Without its files, all would go with it."""
-        try:
-            self._disk.require_files(str(running.pid))
-            return not (self._data_dir / SOCKET_NAME).exists()
-        except StoreUnavailable:
-            return False
+        with suppress(OSError):
+            return self._disk.is_served(str(running.pid)) and not (self._data_dir / SOCKET_NAME).exists()
+        return False
 
 
 def _require_files_of_any_size() -> None:

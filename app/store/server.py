@@ -305,9 +305,12 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
                 start_new_session=True,  # Ctrl-C at the terminal is for the service, which then stops its server
                 umask=0o077,
             )
-            (data_dir / LOCK_NAME).write_text(str(process.pid))
+            with suppress(OSError):  # a disk that is full
+                (data_dir / LOCK_NAME).write_text(str(process.pid))
     except OSError as error:
-        raise StoreNotStarted(f"The store's server program {program} cannot be run: {error.strerror}.") from error
+        is_log = str(error.filename) == str(log_path)
+        what = f"log {log_path} cannot be written" if is_log else f"server program {program} cannot be run"
+        raise StoreNotStarted(f"The store's {what}: {error.strerror}.") from error
     return Started(process, log_path, log_start, writes)
 
 

@@ -107,6 +107,17 @@ def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:
         site.store().start()
 
 
+def test_a_log_that_cannot_be_written_and_a_program_that_cannot_be_run_are_told_apart(site: Site) -> None:
+    site.data.mkdir(mode=0o700)
+    site.program.write_text("no script")
+    with pytest.raises(StoreNotStarted, match=f"server program {site.program} cannot be run: Exec format"):
+        site.store().start()
+    (site.data / "store.log").unlink()
+    (site.data / "store.log").mkdir()
+    with pytest.raises(StoreNotStarted, match=f"log {site.data}/store.log cannot be written: Is a directory"):
+        site.store().start()
+
+
 def test_a_program_that_is_too_old_is_refused_by_name_and_not_started(site: Site) -> None:
     site.program.write_text(f"#!/bin/sh\n[ $1 = --version ] || touch {site.notes}\necho 'Valkey server v=7.1.0 x'\n")
     with pytest.raises(StoreNotStarted, match=r"is Valkey 7\.1\.0; Redis 7\.0 or Valkey 7.2 or later is needed"):
