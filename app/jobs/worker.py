@@ -15,12 +15,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing.context import ForkProcess
 from threading import Event, Thread
 from types import FrameType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import orjson
 import psutil
@@ -111,14 +111,14 @@ class Queue:
         if time.monotonic() < self._tended + _TEND_SECONDS:
             return
         self._tended = time.monotonic()
-        away: StoreUnavailable | None = None
+        away: list[StoreUnavailable] = []
         for root in places_of(self._client).roots:
             try:
                 self._tend(root)
             except StoreUnavailable as error:
-                away = error
-        if away is not None:
-            raise away
+                away.append(error)
+        if len(away) == len(places_of(self._client).roots):  # jobs of the other places are there to be done
+            raise away[0]
 
     def _tend(self, root: str) -> None:
         queue = inside(root, QUEUE)
@@ -141,21 +141,19 @@ class Queue:
         """
         # So each begins: one that goes to the end keeps its time, so that ever fewer of its owner's come before it; and
         # by the time that it is read again, a job of another has begun, or none of another's waits.
-        waiting = self._waiting() if message.owner else []
+        waiting = [*self._waiting()] if message.owner else []
         own = [one for one in waiting if one.owner == message.owner]
-        is_next = message.owner != served or len(own) == len(waiting)
-        return is_next and all(message.since <= one.since for one in own)
+        return (message.owner != served or len(own) == len(waiting)) and all(message.since <= one.since for one in own)
 
-    def _waiting(self) -> list[Message]:
-        """Messages that no worker has taken."""
-        found = []
+    def _waiting(self) -> Iterator[Message]:
+        """Messages that no worker has taken, of the places that answer."""
         for queue in self._queues:
-            with store_errors():
-                read: Any = self._client.xpending_range(queue, GROUP, "-", "+", 1000)
-                every: Any = self._client.xrange(queue)
+            read, every = [], []
+            with suppress(StoreUnavailable), store_errors():
+                read = cast("list[dict[str, Any]]", self._client.xpending_range(queue, GROUP, "-", "+", 1000))
+                every = cast("list[tuple[bytes, dict[bytes, bytes]]]", self._client.xrange(queue))
             taken = {one["message_id"] for one in read}
-            found += [_message(*one) for one in every if one[0] not in taken]
-        return found
+            yield from (_message(*one) for one in every if one[0] not in taken)
 
     def take_back(self, message: Message, deaths: int) -> bool:
         """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.

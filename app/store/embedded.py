@@ -206,8 +206,7 @@ class EmbeddedStore:
                 self._bring_up(program)
             except Exception as error:
                 if not self._stopping.is_set():
-                    unknown = not isinstance(error, StoreNotStarted)
-                    logger.error("%s; next attempt in %.1f s", error, pause, exc_info=unknown)
+                    logger.error("%s; again in %.1f s", error, pause, exc_info=not isinstance(error, StoreNotStarted))
 
     def _has_lost_only_its_socket(self, running: Server) -> bool:
         """Whether a server is to be ended so that one with a socket begins. Without its files, all would go with it."""

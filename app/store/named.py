@@ -202,9 +202,8 @@ class NamedStore(Generic[M]):
 
     def _is_lost(self, name: str) -> bool:
         """Whether a thing has pieces that are to stay, and no manifest: what expires does so with all of its pieces."""
-        left = self._pieces(name, b"")
         with store_errors():
-            stay = any(self._client.ttl(key) == -1 for key in left)
+            stay = any(self._client.ttl(key) == -1 for key in self._pieces(name, b""))
         return stay and self._stored(name) is None
 
     def verify(self, manifest: M) -> None:

@@ -308,8 +308,8 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
             with suppress(OSError):  # a disk that is full
                 (data_dir / LOCK_NAME).write_text(str(process.pid))
     except OSError as error:
-        is_log = str(error.filename) == str(log_path)
-        what = f"log {log_path} cannot be written" if is_log else f"server program {program} cannot be run"
+        is_file = str(error.filename).startswith(f"{data_dir}/")
+        what = f"file {error.filename} cannot be written" if is_file else f"server program {program} cannot be run"
         raise StoreNotStarted(f"The store's {what}: {error.strerror}.") from error
     return Started(process, log_path, log_start, writes)
 

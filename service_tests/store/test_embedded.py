@@ -99,22 +99,18 @@ def test_a_directory_serves_one_store(site: Site) -> None:
         assert len(site.pids()) == 1
 
 
-def test_a_program_that_exits_at_once_is_quoted(site: Site) -> None:
+def test_why_a_server_does_not_start_is_said(site: Site) -> None:
     site.data.mkdir()
     (site.data / "store.log").write_text("words of yesterday\n")
     site.script("echo something is wrong >&2; exit 7")
     with pytest.raises(StoreNotStarted, match=r"code 7: something is wrong$"):
         site.store().start()
-
-
-def test_a_log_that_cannot_be_written_and_a_program_that_cannot_be_run_are_told_apart(site: Site) -> None:
-    site.data.mkdir(mode=0o700)
     site.program.write_text("no script")
     with pytest.raises(StoreNotStarted, match=f"server program {site.program} cannot be run: Exec format"):
         site.store().start()
-    (site.data / "store.log").unlink()
+    (site.data / "store.log").rename(site.data / "log")
     (site.data / "store.log").mkdir()
-    with pytest.raises(StoreNotStarted, match=f"log {site.data}/store.log cannot be written: Is a directory"):
+    with pytest.raises(StoreNotStarted, match=f"file {site.data}/store.log cannot be written: Is a directory"):
         site.store().start()
 
 

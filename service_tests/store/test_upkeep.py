@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from app.store import server as embedded_server
-from app.store.disk import FOLDER, MANIFEST, Disk
+from app.store.disk import Disk
 from app.store.errors import StoreFull
 from app.store.server import Upkeep
 from service_tests.servers import EVERY_WRITE, until, valkey
@@ -101,8 +101,7 @@ def test_a_file_is_written_anew_where_it_is_worth_it_and_there_is_room(
 def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk = Disk(tmp_path, 1000)
     monkeypatch.setattr(Disk, "free", lambda _: 1000 + 500 + 200)
-    (tmp_path / FOLDER).mkdir()
-    (tmp_path / FOLDER / MANIFEST).touch()
+    monkeypatch.setattr(Disk, "is_served", lambda *_: True)
     disk.check(100, 500, "run")
     for nbytes, held in ((101, 500), (100, 501)):
         with pytest.raises(StoreFull, match=r"1700 bytes free.*min_free_bytes is 1000") as refused:
