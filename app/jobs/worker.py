@@ -88,12 +88,10 @@ class Queue:
         for _ in range(len(self._queues)):
             self._queues.rotate(-1)
             try:
-                message = self._read(self._queues[0], None)
+                if (message := self._read(self._queues[0], None)) is not None:
+                    return message
             except StoreUnavailable as error:
                 away = error
-            else:
-                if message is not None:
-                    return message
         if away is not None:
             raise away
         return None

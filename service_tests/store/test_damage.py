@@ -1,6 +1,7 @@
 """Pieces and manifests that something else has changed, and those of newer versions, are noticed, never guessed at."""
 
 import json
+import re
 from typing import Any, cast
 
 import numpy as np
@@ -52,7 +53,6 @@ def test_a_manifest_that_was_changed_is_not_guessed_at(
     client.set(key, json.dumps(json.loads(cast(bytes, client.get(key))) | change))
     with pytest.raises(StoreDamaged):
         maps.find("m")
-    assert len([*maps.damages()]) == 1
     with pytest.raises(NameTaken):
         maps.create(new())
     assert maps.page("", None, 9) == ([], None)
@@ -67,15 +67,14 @@ def test_a_manifest_that_is_missing_or_does_not_have_its_digest_is_told_of(clien
     for name, ttl in (("kept", None), ("expired", 100)):
         datasets.create(described(name, (2, 2), rows, ttl), rows, ttl)
         maps.create(new(name)._replace(ttl=ttl))
-    assert [*maps.damages(), *datasets.damages()] == []
     for key in client.keys("bochner:{*:expired}:*"):
         client.delete(key)
     assert [*maps.damages(), *datasets.damages()] == []
     client.rename("bochner:{map:kept}:manifest", "bochner:{map:kept}:lanifest")
     changed = cast(bytes, client.get("bochner:{dataset:kept}:manifest")).replace(b'"sha256:', b'"sha256:0')
     client.set("bochner:{dataset:kept}:manifest", changed)
-    told = [*maps.damages(), *datasets.damages()]
-    assert ["map 'kept' is missing" in told[0], "dataset 'kept' does not have the digest" in told[1]] == [True, True]
+    told = " ".join([*maps.damages(), *datasets.damages()])
+    assert re.match("[^:]*map 'kept' is missing: PUT.*dataset 'kept' does not have the digest[^:]*: DELETE[^:]*$", told)
 
 
 def test_a_map_of_a_newer_version_is_refused_by_name(
