@@ -73,7 +73,7 @@ class Disk:
         except OSError as error:
             raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
         if not is_served:
-            raise StoreUnavailable(f"{self.directory / FOLDER} is not the folder that the store's server writes in")
+            raise StoreUnavailable("others lie in the place of the files that the store's server writes")
         if free < self.min_free_bytes + held + 2 * nbytes:
             detail = (
                 f"{nbytes} bytes more would not leave the store the room that it needs: its disk has {free} bytes "

@@ -169,7 +169,7 @@ def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
             (data / "gone").rename(away)
         (data / FOLDER).rename(data / "gone")
         shutil.copytree(data / "gone", data / FOLDER)
-        with pytest.raises(StoreUnavailable, match="is not the folder"):
+        with pytest.raises(StoreUnavailable, match="others lie in the place"):
             keeping(client)
         store.stop()
         store.start()
