@@ -70,8 +70,8 @@ local function leave_to_newer()
   redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'IDLE', {1000 * LEASE_SECONDS:.0f}, 'JUSTID')
 end
 local function mine() return get('state') == 'running' and get('message') == message end
-local function milliseconds() return string.format('%.0f', 1000 * now()) end
 local function enqueue(since)
+  since = since or string.format('%.0f', 1000 * now())
   set('message', redis.call('XADD', queue, '*', 'job', id, 'owner', get('owner'), 'since', since))
 end
 local function dequeue(done)
@@ -195,7 +195,7 @@ for i = first, #KEYS do
 end
 lives(record, '')
 redis.call('ZADD', index, 0, id)
-enqueue(milliseconds())
+enqueue()
 event()
 return {{'ok'}}
 """,
@@ -304,7 +304,7 @@ if state == 'running' then
   event()
 end
 dequeue(message)
-enqueue(state == 'queued' and ARGV[7] or milliseconds())
+enqueue(state == 'queued' and ARGV[7])
 return 'queued'
 """,
 }
