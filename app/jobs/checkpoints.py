@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 MAX_CHECKPOINT_BYTES = 256 << 20
 # Version of what is stored of a job. To be raised with every change of its record, and of what any work's states hold.
-FORMAT = 3
+FORMAT = 4
 _VERSIONS = " ".join(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))
 # Stands before every stored state: the versions that made it.
 _MAKERS = f"state {FORMAT} {_VERSIONS}\n".encode()

@@ -36,9 +36,19 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (50, 16, None)
     assert found["target_reached"] is None
     assert "as a dataset" in found["notes"][0]
-    members = {"spec", "n_output", "error_mean", "error_sd", "bytes", "seconds_per_1000_rows"}
+    members = {
+        "spec",
+        "n_output",
+        "error_mean",
+        "error_sd",
+        "error_low",
+        "error_high",
+        "bytes",
+        "seconds_per_1000_rows",
+    }
     members |= {"choosing_error", "score_mean", "score_sd", "choosing_score", "maps", "tied_with_best"}
     assert all(set(trial) == members for trial in found["ranked"])
+    assert all(trial["error_low"] < trial["error_mean"] < trial["error_high"] for trial in found["ranked"])
     assert found["best"] == found["ranked"][0]["spec"]
     made = put(http, name, found["best"])
     assert made.status_code == 201, made.text

@@ -19,6 +19,7 @@ from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives
 from app.core.maps.terms import Form
 from app.core.progress import Pause, Progress, begin_anew, no_pause, packed, unpacked
+from app.core.row_variation import row_variation
 from app.core.samplers.normal_law import NORMAL_LAW
 
 # Of a correction, absolute: that of features in float32.
@@ -207,6 +208,18 @@ class HermitianTiles:
         """Every tile, and whether it stands for its mirror image too."""
         return ((rows != columns, tile) for rows, columns, tile in self._tiles)
 
+    def row_squares(self, pause: Pause = no_pause) -> Matrix:
+        """Σ_j |E_ij|² of each row i, (n,); every tile has to be set."""
+        sums: Matrix = np.zeros(self._n)
+        for rows, columns, tile in self._tiles:
+            for part in row_blocks(len(tile), _ROWS_PER_PART):
+                squares = np.square(np.abs(tile[part]), dtype=np.float64)
+                sums[rows][part] += squares.sum(axis=1)
+                if rows != columns:
+                    sums[columns] += squares.sum(axis=0)
+                pause()
+        return sums
+
     def spectral_norm(self, pause: Pause = no_pause) -> float:
         """The largest |eigenvalue|, to `SPECTRAL_TOLERANCE` of itself, by Lanczos' method from a fixed start.
 
@@ -377,6 +390,11 @@ class ErrorMatrix:
             bias=tiles.sum / entries,
         )
 
+    def interval(self, frobenius: float, of_rows: Sequence[float]) -> tuple[float, float]:
+        """Where `relative_frobenius` lies on as many other rows in 95 % of cases; by Σ_j K_ij² of each row, (n,)."""
+        variation = row_variation(self._tiles.row_squares(self._pause), np.array(of_rows))
+        return variation.interval(float(np.sqrt(self._tiles.squares)) / frobenius)
+
     def sketch(self) -> Sketch:
         """The histogram of the errors, and those of the sampled pairs by their kernel."""
         least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
@@ -402,13 +420,13 @@ class ErrorMatrix:
         self._progress.checkpoint(lambda: self._tiles.state(scatter=self._scatter))
 
 
-def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float]:
-    """Frobenius and spectral norm of the exact matrix K; tells `progress` how many tiles are done."""
+def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float, list[float]]:
+    """Frobenius and spectral norm of the exact matrix K, and Σ_j K_ij² of each row; tells `progress` of tiles done."""
     tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
     pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):
         tiles.add(feature_map.exact_gram(tile.x, tile.y, pause), pause)
-    return float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause)
+    return float(np.sqrt(tiles.squares)), tiles.spectral_norm(pause), tiles.row_squares(pause).tolist()
 
 
 def _tiles_to_set(tiles: HermitianTiles, vectors: Rows, progress: Progress, pause: Pause) -> Iterator[Tile]:

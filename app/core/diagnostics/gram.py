@@ -48,7 +48,8 @@ _SIZES: tuple[_Size, ...] = get_args(_Size)
 _TILES_AT_WORK = 6
 
 
-Norms = Sequence[float]
+Norms = tuple[float, float, Sequence[float]]
+"""Of the exact matrix: two norms, and the sum of squares of each row."""
 
 
 class Measured(TypedDict):
@@ -58,6 +59,8 @@ class Measured(TypedDict):
     sketch: Sketch
     density: list[Any]
     """The fields of a `Density`: the errors of some pairs against their kernel."""
+    interval: tuple[float, float]
+    """Of the relative Frobenius error on other rows."""
 
 
 class Baseline(TypedDict):
@@ -77,6 +80,13 @@ class GramErrors(TypedDict):
     rows: Annotated[int, Field(description="How many rows the matrix is of.")]
     form: Annotated[str | None, Field(description="The form measured; null for hashes.")]
     estimators: Annotated[dict[str, Figures], Field(description="Figures of each estimator.")]
+    intervals: Annotated[
+        dict[str, tuple[float, float]],
+        Field(
+            description="Of each estimator, where its relative_frobenius lies on as many other rows of the same "
+            "source, in 95 % of cases."
+        ),
+    ]
     monte_carlo: Annotated[Baseline | None, Field(description="To compare with; null for hashes, and for 0 seeds.")]
     ratios: Annotated[
         dict[str, dict[str, float | None]],
@@ -178,6 +188,7 @@ class Gram(Diagnostic):
             rows=n,
             form=None if feature_map.form is None else feature_map.form.value,
             estimators=figures,
+            intervals={name: one["interval"] for name, one in measured.items()},
             monte_carlo=baseline,
             ratios={name: _ratios(of, baseline["mean"]) for name, of in figures.items()} if baseline else {},
         )
@@ -189,7 +200,13 @@ def _measured(
 ) -> Measured:
     """Figures and sketches of an estimate. The matrix of its errors is let go before that of the next is made."""
     error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
-    return Measured(figures=error.figures(*norms), sketch=error.sketch(), density=[*error.density(of)])
+    frobenius, spectral, of_rows = norms
+    return Measured(
+        figures=error.figures(frobenius, spectral),
+        sketch=error.sketch(),
+        density=[*error.density(of)],
+        interval=error.interval(frobenius, of_rows),
+    )
 
 
 def _of_baseline(
@@ -199,7 +216,7 @@ def _of_baseline(
     baseline = made(spec, Building(threads, keeping_nothing(progress, lambda: progress.restored() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
     error = ErrorMatrix(baseline, vectors, estimate, pairs, progress)
-    return error.figures(*norms), error.sketch()
+    return error.figures(*norms[:2]), error.sketch()
 
 
 def _baseline(found: list[Figures]) -> Baseline:

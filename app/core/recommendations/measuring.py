@@ -8,7 +8,7 @@ import numpy as np
 from numpy.linalg import eigh
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, in_dtype
+from app.core.arrays import Array, Matrix, Rows, in_dtype
 from app.core.building import Building
 from app.core.datasets import sampled
 from app.core.errors import InvalidInput
@@ -16,6 +16,7 @@ from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, made
 from app.core.progress import Pause, Progress, begin_anew
 from app.core.recommendations.candidates import Wanted
+from app.core.row_variation import RowVariation, row_variation
 from app.core.spec import MapSpec
 
 Places = NDArray[np.intp]
@@ -231,6 +232,8 @@ class Measured(TypedDict, total=False):
     """What candidates are chosen by: the error, or what the score misses of 1, on the choosing rows."""
     error: float
     """Relative Frobenius error on the reported rows."""
+    variation: Sequence[float]
+    """The fields of a `RowVariation`: what these rows contribute to its uncertainty."""
     score: float
     """Of a model trained with the choosing rows, on the reported ones."""
     n_output: int
@@ -258,7 +261,7 @@ class Measuring:
         def figures(its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
             found = self._on_reported(its_map, exact, pause)
             if self._labels is None:
-                found["choosing"] = self._error(its_map, exact, fold.measured, pause)
+                found["choosing"], _ = self._error(its_map, exact, fold.measured, pause)
             else:
                 found["choosing"] = 1 - self._score(its_map, fold, self._labels, pause)
             if k == 0:
@@ -303,12 +306,13 @@ class Measuring:
     def _on_reported(self, its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
         """The error on the reported rows and, where there are labels, the score."""
         reported = self._shares.reported
-        found = Measured(error=self._error(its_map, exact, reported.measured, pause))
+        error, variation = self._error(its_map, exact, reported.measured, pause)
+        found = Measured(error=error, variation=[*variation])
         if self._labels is not None:
             found["score"] = self._score(its_map, reported, self._labels, pause)
         return found
 
-    def _error(self, its_map: FeatureMap, exact: Matrix, places: Places, pause: Pause) -> float:
+    def _error(self, its_map: FeatureMap, exact: Matrix, places: Places, pause: Pause) -> tuple[float, RowVariation]:
         """Relative Frobenius error of the Gram matrix of all rows that are measured on, estimated by some of them.
 
         Entries off the diagonal count for as many as there would be: of few rows the diagonal would count for too much,
@@ -317,12 +321,15 @@ class Measuring:
         rows, exact = self._rows[places], exact[np.ix_(places, places)]
         off = (self._shares.rows - 1) / (len(places) - 1)
 
-        def squares(matrix: Matrix) -> float:
-            diagonal = np.square(np.diagonal(matrix)).sum()
-            return float(diagonal + off * (np.square(matrix).sum() - diagonal))
+        def squares(matrix: Array) -> Matrix:
+            """The sum of each row."""
+            diagonal = np.square(np.abs(np.diagonal(matrix)))
+            sums: Matrix = diagonal + off * (np.square(np.abs(matrix)).sum(axis=1) - diagonal)
+            return sums
 
+        errors, kernel = squares(its_map.gram(rows, rows, pause) - exact), squares(exact)
         # Kernels of both signs may be 0 on some rows; then nothing is relative.
-        return float(np.sqrt(squares(its_map.gram(rows, rows, pause) - exact) / (squares(exact) or 1.0)))
+        return float(np.sqrt(errors.sum() / (kernel.sum() or 1.0))), row_variation(errors, kernel)
 
     def _score(self, its_map: FeatureMap, fold: Fold, labels: Labels, pause: Pause) -> float:
         """The score of the labels on the rows of a fold."""

@@ -18,6 +18,7 @@ from app.core.model import DumpOf
 from app.core.progress import Parts
 from app.core.recommendations.candidates import Candidate, Objective, Wanted, candidates, column_counts
 from app.core.recommendations.measuring import Labels, Measured, Measuring, Shares, shared_out
+from app.core.row_variation import HEAVY, RowVariation
 from app.core.spec import MapSpec, Sampler
 
 _Spec = Annotated[dict[str, Any], DumpOf(MapSpec)]
@@ -36,6 +37,12 @@ class RankedTrial(TypedDict):
     """
     error_sd: float
     """Standard deviation over the maps; 0 for one map."""
+    error_low: float
+    """From here to `error_high` lies the error of a map of this spec on as many other rows of the same source, in 95 %
+    of cases: what maps and rows contribute.
+    """
+    error_high: float
+    """As `error_low` says."""
     choosing_error: float | None
     """The mean on the choosing rows, by which it has its place; null where scores rank."""
     score_mean: float | None
@@ -127,6 +134,12 @@ class Trial(NamedTuple):
         """The maps that the answer tells of."""
         return self.fresh or self.maps
 
+    @property
+    def variation(self) -> RowVariation:
+        """What the reported rows contribute to the uncertainty of the error, in the mean over the maps."""
+        deviation, effective_rows = np.mean([one["variation"] for one in self.told], axis=0).tolist()
+        return RowVariation(deviation, effective_rows)
+
 
 def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
     """Trials that reach the target by their width or time, then the others by what they are chosen by."""
@@ -159,7 +172,7 @@ def answered(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, sh
         ranked=told,
         best=told[0]["spec"],
         skipped=skipped,
-        notes=_notes(told, wanted),
+        notes=_notes(told, wanted, best.variation, len(shares.reported.measured)),
     )
 
 
@@ -206,7 +219,7 @@ def left_out(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
     return Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=reason)
 
 
-def _notes(told: list[RankedTrial], wanted: Wanted) -> list[str]:
+def _notes(told: list[RankedTrial], wanted: Wanted, variation: RowVariation, reported: int) -> list[str]:
     """What a reader must know of the ranking."""
     notes = []
     if wanted.dataset is None and wanted.samplers is None:
@@ -220,17 +233,27 @@ def _notes(told: list[RankedTrial], wanted: Wanted) -> list[str]:
             "an error is relative to the kernel of its own spec: smooth kernels have small ones. Which kernel is best "
             "for a task, labels tell: send y, with objective score"
         )
+    if variation.effective_rows < HEAVY <= reported // 2:
+        notes.append(
+            f"few rows make most of the error of the best, as if {variation.effective_rows:.0f} had been measured on: "
+            "on other rows it may be several times as large; rows that lie far from all others are worth a look"
+        )
     return notes
 
 
 def _told(trial: Trial, is_tied: bool | None) -> RankedTrial:
     first, errors = trial.maps[0], _of(trial.told, "error")
+    mean, deviation = float(errors.mean()), _deviation(errors)
+    of_maps = deviation / mean * np.sqrt(1 + 1 / len(errors)) if mean else 0.0
+    low, high = trial.variation.interval(mean, float(of_maps))
     scores = _of(trial.told, "score") if "score" in first else None
     return RankedTrial(
         spec=trial.spec.model_dump(mode="json"),
         n_output=first["n_output"],
-        error_mean=float(errors.mean()),
-        error_sd=_deviation(errors),
+        error_mean=mean,
+        error_sd=deviation,
+        error_low=low,
+        error_high=high,
         choosing_error=trial.choosing if scores is None else None,
         score_mean=None if scores is None else float(scores.mean()),
         score_sd=None if scores is None else _deviation(scores),

@@ -23,7 +23,7 @@ def test_gram_answers_the_figures_of_every_estimator_beside_those_of_monte_carlo
     answer = post(http, f"{fourier}/diagnostics/gram", body)
     assert answer.status_code == 200, answer.text
     found = answer.json()
-    assert set(found) == {"rows", "form", "estimators", "monte_carlo", "ratios"}
+    assert set(found) == {"rows", "form", "estimators", "monte_carlo", "ratios", "intervals"}
     assert (found["rows"], found["form"]) == (40, "cos_sin")
     assert set(found["estimators"]) == {"map", "cv1", "cv2"}
     blocks = post(http, f"{fourier}/kernel?exact=true", {"x": ROWS.tolist()}).json()

@@ -13,6 +13,7 @@ from app.core.diagnostics.gram import MOST_ROWS
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.terms import Dtype, Form
+from app.core.row_variation import row_variation
 from service_tests.cases import covered
 from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
@@ -62,7 +63,11 @@ def test_figures_are_those_of_the_whole_matrices(its_kernel: Fields, form: str, 
     made = fourier(kernel=its_kernel, form=form, normalize=normalize, dtype=dtype, s=128)
     x = rows(N, 5, dtype=dtype)
     found = gram_errors(made, x, seeds=0)
-    wanted = plain(from_features(made, x), made.exact_gram(x, x))
+    exact = made.exact_gram(x, x)
+    wanted = plain(from_features(made, x), exact)
+    sums = (np.square(np.abs(one)).sum(axis=1) for one in (from_features(made, x) - exact, exact))
+    interval = row_variation(*sums).interval(wanted["relative_frobenius"])
+    np.testing.assert_allclose(found["intervals"]["map"], interval, rtol=1e-5)
     # One entry of a product in float32 may be off by 1e-7 or two, in errors of .1.
     assert_close(found["estimators"]["map"], wanted, 1e-6 if dtype == "float64" else 5e-6)
     assert found["rows"] == N
