@@ -79,6 +79,7 @@ def test_the_memory_of_a_table_lives_as_long_as_its_rows() -> None:
         (pa.table({"x": pd.array([2**53 + 1, None], "Int64"), "y": [0.5, 1]}), "'x' has 9007199254740993 in row 0, which float64"),
         (pa.Table.from_pandas(pd.DataFrame({"p": pd.period_range("2020", periods=2)})), "column 'p' is pandas.period"),
         (pa.table({"id": ["a"]}), "none beside 'id'"),
+        (pl.LazyFrame({"a": [1.0]}), r"got a LazyFrame, whose rows are not there yet: collect\(\) it first"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_of_numbers_is_refused_by_name(table: Any, said: str) -> None:

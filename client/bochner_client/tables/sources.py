@@ -3,6 +3,7 @@
 from typing import Any
 
 from bochner_client.tables import c_data, frames
+from bochner_client.tables.fields import TableError
 from bochner_client.tables.table import Schema, Table
 
 
@@ -17,6 +18,8 @@ def as_table(x: Any) -> Table | None:
     if frames.is_series(x):
         alone = frames.column(x, str(x.name))
         return _of_columns([alone]) if alone.field.is_list else None
+    if hasattr(x, "collect_schema") and not hasattr(x, "__arrow_c_stream__"):
+        raise TableError(f"expected rows, got a {type(x).__name__}, whose rows are not there yet: collect() it first")
     if not (hasattr(x, "__arrow_c_stream__") or hasattr(x, "__arrow_c_array__")):
         return None
     fields, index, batches = c_data.read(x)

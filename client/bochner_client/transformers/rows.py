@@ -119,8 +119,6 @@ def _sliceable(x: Any) -> Any:
         return x
     if sparse.issparse(x):
         return sparse.csr_array(x)  # type: ignore[call-overload]
-    if hasattr(x, "collect"):
-        raise ValueError("a LazyFrame came, whose rows are not there yet; collect() it first")
     if hasattr(x, "__dlpack__"):
         return np.from_dlpack(x) if x.__dlpack_device__()[0] == _CPU else _Elsewhere(x)
     return np.asarray(x)
