@@ -58,11 +58,11 @@ class AsyncClient(Operations, Async):
     @property
     def url(self) -> str:
         """Address of the service."""
-        return str(self._options["base_url"])
+        return str(self._options["base_url"]).rstrip("/")
 
     async def _here(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
         """What belongs to the running event loop; that of a loop which has ended is let go."""
-        for ended in [loop for loop in self._loops if loop.is_closed()]:
+        for ended in [loop for loop in tuple(self._loops) if loop.is_closed()]:
             self._loops.pop(ended, None)
         loop = asyncio.get_running_loop()
         if loop not in self._loops:

@@ -40,13 +40,12 @@ class Client(Operations, Sync):
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         self.patience = patience
-        self._options = options(url, key, timeout, verify)
-        self._http = httpx.Client(**self._options)
+        self._http = httpx.Client(**options(url, key, timeout, verify))
 
     @property
     def url(self) -> str:
         """Address of the service."""
-        return str(self._options["base_url"])
+        return str(self._http.base_url).rstrip("/")
 
     def job(self, job: str) -> Job[Any]:
         """A job, by its id or link. Nothing is asked of the service."""
@@ -105,7 +104,7 @@ class Client(Operations, Sync):
                 case Attempt():
                     return self._attempt(step, opened)
                 case Read(stream):
-                    with away(self._options["base_url"]):
+                    with away(self._http.base_url):
                         return next(stream.pieces, b"")
                 case Close(stream):
                     stream.response.close()
@@ -122,7 +121,7 @@ class Client(Operations, Sync):
         request = attempt.request
         body: Any = None if request.body is None else request.body.pieces()
         built = self._http.build_request(**arguments(request, self._http.timeout), content=body)
-        with away(self._options["base_url"]), ExitStack() as closed:
+        with away(self._http.base_url), ExitStack() as closed:
             response = self._http.send(built, stream=True)
             closed.callback(response.close)
             if response.is_error:

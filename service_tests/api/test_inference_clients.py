@@ -66,10 +66,8 @@ def test_triton_gets_features_and_codes(
             np.testing.assert_array_equal(answer.as_numpy("features"), expected)
     for packed in ("gzip", "deflate"):
         options = {"request_compression_algorithm": packed, "response_compression_algorithm": packed}
-        answer = client.infer(standing["phase"], [tensor(ROWS, "FP32", binary)], model_version="1", **options)
-        np.testing.assert_array_equal(
-            answer.as_numpy("features"), array(post_npy(http, f"{standing['phase']}/transform", ROWS))
-        )
+        answer = client.infer(standing["float64"], asked, model_version="1", **options)
+        np.testing.assert_array_equal(answer.as_numpy("features"), expected)
     codes = client.infer(standing["gmm"], [tensor(ROWS, "FP32", binary)]).as_numpy("codes")
     assert codes.dtype == np.int64
     np.testing.assert_array_equal(codes, array(post_npy(http, f"{standing['gmm']}/codes", ROWS)))
@@ -84,7 +82,7 @@ def test_triton_shows_what_is_wrong(running: Running, standing: dict[str, str]) 
     words.set_data_from_numpy(np.array([[b"a", b"b", b"c"]], np.object_))
     faults: list[tuple[str, Any, dict[str, Any]]] = [
         ("rows have 2 entries; this map takes 3", tensor(ROWS[:, :2]), {}),
-        ("datatype 'BYTES' came", words, {}),
+        ("got 'BYTES'", words, {}),
         ("'priority' is not served here", tensor(ROWS), {"priority": 3}),
         ("there is no output 'logits'", tensor(ROWS), {"outputs": [output("logits", True)]}),
         ("expected version '1' of a model, got '3'", tensor(ROWS), {"model_version": "3"}),

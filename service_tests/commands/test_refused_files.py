@@ -100,12 +100,8 @@ def test_a_file_takes_the_place_of_no_other_and_one_of_two_runs_at_once_is_refus
     ("source", "told"),
     [
         ("zip://rows::a.zip", "zip://rows::a.zip: expected one address, got a chain of them"),
-        ("simplecache::memory://odd", "simplecache::memory://odd: expected one address, got a chain"),
-        ("zip://rows", "zip://rows: "),
         ("nope://rows", "nope://rows: Protocol not known: nope"),
-        ("reference://rows", "reference://rows: "),
         ("data:,rows", "data://,rows: "),
-        ("a\0b", "embedded null byte"),
         ("memory://clash", r"memory:///clash/x//b.npy and memory:///clash/x/b.npy would both become .*/out/x/b.npy"),
         ("memory://odd", ["%20 ü.npy", "x/b.npy"]),
         ("memory://odd/x/", ["b.npy"]),
@@ -114,15 +110,15 @@ def test_a_file_takes_the_place_of_no_other_and_one_of_two_runs_at_once_is_refus
 )
 def test_addresses_are_read_or_refused_in_a_sentence(source: str, told: str | list[str], tmp_path: Path) -> None:
     bulk, memory = pytest.importorskip("bochner.bulk"), pytest.importorskip("fsspec").filesystem("memory")
-    (tmp_path / "per%20 ü").mkdir()
-    np.save(tmp_path / "per%20 ü" / "a.npy", rows(3))
+    folder, out = tmp_path / "per%20 ü", tmp_path / "out"
+    folder.mkdir()
+    np.save(folder / "a.npy", rows(3))
     for key in ("odd/x//b.npy", "odd/%20 ü.npy", "clash/x/b.npy", "clash/x//b.npy"):
-        memory.pipe(f"/{key}", (tmp_path / "per%20 ü" / "a.npy").read_bytes())
-    given: Any = source.format(tmp_path), str(tmp_path / "out"), computing(bulk), bulk.Columns(D), {}
+        memory.pipe(f"/{key}", (folder / "a.npy").read_bytes())
+    given: Any = (source.format(tmp_path), str(out), computing(bulk), bulk.Columns(D), {})
     if isinstance(told, str):
         with pytest.raises(bulk.Refused, match=told):
             bulk.run(*given)
-    else:
-        assert bulk.run(*given).new == 3 * len(told)
-        out = tmp_path / "out"
-        assert sorted(str(one.relative_to(out)) for one in out.rglob("*.npy")) == told
+        return
+    assert bulk.run(*given).new == 3 * len(told)
+    assert sorted(str(one.relative_to(out)) for one in out.rglob("*.npy")) == told
