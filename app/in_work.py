@@ -3,6 +3,7 @@
 Tasks and threads that a request begins see the same one, and so does the process of a job.
 """
 
+from asyncio import Future
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -23,6 +24,8 @@ class InWork:
     """Whose it is: the id of its key; empty without one."""
     prefix: str = ""
     """What a proxy has stripped from its address."""
+    left: "Future[None] | None" = None
+    """Done once the connection of its client is lost; None for a job."""
 
     @property
     def ids(self) -> dict[str, str]:

@@ -98,6 +98,7 @@ def _context(settings: Settings) -> Context:
         admission=admission,
         interest=Interest(),
         together=Together(admission, meters.batch),
+        readiness=Asked(lambda _: admission.ask(wired.status.readiness), one_at_a_time=True),
         shutdown=Shutdown(),
         access=access,
         meters=meters,

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import Context
 from functools import partial
 from itertools import accumulate
 from math import inf
@@ -16,12 +17,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import anyio
 import anyio.to_thread
 import numpy as np
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from app.api.problems import Refusal, limit
 from app.core.arrays import Array, Floats
 from app.core.maps import FeatureMap
-from app.in_work import owner_in_work
+from app.in_work import IN_WORK, owner_in_work
 from app.settings import Settings
 
 State = MutableMapping[str, Any]
@@ -261,18 +263,15 @@ class Turns:
     def __init__(self, most: int) -> None:
         self._free = most
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        self.waiting = 0
+        """How many wait. Other threads read it."""
         # Of each key: works that run, seconds since work began to wait, and the moment when the last one ended.
         self._running = Counter[str]()
         self._used = defaultdict[str, float](float)
         self._ended = dict[str, float]()
 
-    @property
-    def waiting(self) -> int:
-        """How many wait."""
-        return sum(not turn.done() for turns in self._waiting.values() for turn in turns)
-
-    async def run(self, work: Callable[[], Awaitable[Result]]) -> Result:
-        """Run work as soon as its turn has come."""
+    async def run(self, work: Callable[[], Awaitable[Result]], left: "asyncio.Future[None] | None" = None) -> Result:
+        """Run work as soon as its turn has come; ClientDisconnect if `left` is done before, as nobody waits for it."""
         owner = owner_in_work()
         if self._has_one_for(owner):
             self._take(owner)
@@ -282,12 +281,25 @@ class Turns:
                 there = [self._used[one] for one in {*self._waiting, *+self._running} - {owner}]
                 self._used[owner] = max([self._used[owner], *([min(there) - _AHEAD_SECONDS] if there else [])])
             self._waiting.setdefault(owner, deque()).append(turn)
+            self.waiting += 1
+
+            def give_up(_: object) -> None:
+                turn.cancel()
+
+            if left is not None:
+                left.add_done_callback(give_up)
             try:
                 await turn
             except asyncio.CancelledError:
                 if not turn.cancelled():  # its turn had just come
                     self._give_back(owner)
+                elif left is not None and left.done():
+                    raise ClientDisconnect from None
                 raise
+            finally:
+                self.waiting -= 1
+                if left is not None:
+                    left.remove_done_callback(give_up)
         began = time.monotonic()
         try:
             return await work()
@@ -354,6 +366,9 @@ class Admission:
         """All of them by what they are for."""
         quarter = max(1, settings.max_requests // 4)
         self._files = Places("max_requests", quarter, "files are being read or wait to be, a quarter of max_requests")
+        half = max(1, settings.max_connections // 2)
+        # Those on whose connections nothing waits are what makes room for others.
+        self._asking = Places("max_connections", half, "calls to the store run or wait, half of max_connections")
         # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
         # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
         self._turns = {waits_for: Turns(threads) for waits_for in ("compute", "brief", "submit")}
@@ -405,17 +420,25 @@ class Admission:
         return await self._run("submit", work)
 
     async def ask(self, work: Callable[[], Result]) -> Result:
-        """Run a short call to the store on a thread."""
-        return await self._run("store", work)
+        """Run a short call to the store on a thread; Refusal where too many run or wait.
 
-    async def _run(self, waits_for: str, work: Callable[[], Result]) -> Result:
+        Raises:
+            ClientDisconnect: the client has gone before its turn came.
+        """
+        request = IN_WORK.get()
+        with self._asking:
+            return await self._run("store", work, request.left if request else None)
+
+    async def _run(
+        self, waits_for: str, work: Callable[[], Result], left: "asyncio.Future[None] | None" = None
+    ) -> Result:
         asked = time.perf_counter()
 
         def begun() -> Result:
             self._waited(waits_for, time.perf_counter() - asked)
             return work()
 
-        return await self._turns[waits_for].run(partial(anyio.to_thread.run_sync, begun, limiter=self._threads))
+        return await self._turns[waits_for].run(partial(anyio.to_thread.run_sync, begun, limiter=self._threads), left)
 
 
 Answer = TypeVar("Answer")
@@ -427,24 +450,34 @@ BRIEF = 1 << 26
 
 
 class Asked(Generic[Answer]):
-    """A question. Those who ask it in the same turn of the event loop, and so before it is put, share the answer."""
+    """A question. Those who ask it in the same turn of the event loop, and so before it is put, share the answer.
 
-    def __init__(self, ask: Callable[[str], Awaitable[Answer]]) -> None:
-        self._ask = ask
+    With `one_at_a_time`, so do those who ask before the answer comes; it is put for nobody in particular then.
+    """
+
+    def __init__(self, ask: Callable[[str], Awaitable[Answer]], one_at_a_time: bool = False) -> None:
+        self._ask, self._one_at_a_time = ask, one_at_a_time
         self._coming: dict[str, asyncio.Task[Answer]] = {}
 
     async def __call__(self, about: str) -> Answer:
-        """The answer to a question that is put after this call, never one that was on its way before."""
+        """The answer to a question that is put after this call, unless one at a time is."""
         coming = self._coming.get(about)
         if coming is None:
-            coming = self._coming[about] = asyncio.create_task(self._ask_soon(about))
+            coming = self._coming[about] = asyncio.create_task(
+                self._ask_soon(about), context=Context() if self._one_at_a_time else None
+            )
             coming.add_done_callback(_hear)
         return await asyncio.shield(coming)  # who leaves takes it from nobody
 
     async def _ask_soon(self, about: str) -> Answer:
         await asyncio.sleep(0)
-        del self._coming[about]
-        return await self._ask(about)
+        if not self._one_at_a_time:
+            del self._coming[about]
+            return await self._ask(about)
+        try:
+            return await self._ask(about)
+        finally:
+            del self._coming[about]
 
 
 def _hear(done: "asyncio.Future[Any]") -> None:

@@ -11,10 +11,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from app.api.access import Access
-from app.api.admission import Admission, Together
+from app.api.admission import Admission, Asked, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
 from app.metrics.meters import Heartbeat, Meters
+from app.services.status import Readiness
 from app.spans import Spans
 from app.wiring import Wired
 
@@ -26,6 +27,7 @@ class Context(Wired):
     admission: Admission
     interest: Interest
     together: Together
+    readiness: Asked[Readiness]
     shutdown: Shutdown
     access: Access
     meters: Meters

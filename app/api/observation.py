@@ -68,7 +68,7 @@ class Observation:
             await self._app(scope, receive, send)
             return
         began, meters = perf_counter(), self._meters
-        request = InWork(_request_id(scope), _traceparent(scope))
+        request = InWork(_request_id(scope), _traceparent(scope), left=scope["state"].get("left"))
         request.prefix = scope["state"].get("prefix", self._settings.root_path)
         method: str = scope["method"]
         exchange = _Exchange(receive, send, request, method in ("GET", "HEAD"))

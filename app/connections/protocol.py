@@ -137,7 +137,7 @@ class Connection(HttpToolsProtocol):
     """A connection to a client.
 
     Requests may break it off: `abort` in the state of their scope. Closing would first wait for the client to read what
-    is sent already, and keep that in memory until then.
+    is sent already, and keep that in memory until then. `left` there is done once it is lost.
     """
 
     handshake: Member | None = None
@@ -156,7 +156,8 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: BaseTransport) -> None:
         """Wait for a request, if there is room for one more connection."""
         sending = cast("Any", transport)  # sockets' transports are no subclass of asyncio's
-        self.app_state = {**self.app_state, "abort": sending.abort}
+        self._left = self.loop.create_future()
+        self.app_state = {**self.app_state, "abort": sending.abort, "left": self._left}
         self._unanswered: deque[RequestResponseCycle] = deque()
         # Whether what comes next belongs to the head of a request, or to its body.
         self._in_head = True
@@ -185,6 +186,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Let every request on it know. The server tells only the last."""
         self._work()
+        self._left.set_result(None)
         for cycle in self._unanswered:
             _abandon(cycle)
         super().connection_lost(exc)

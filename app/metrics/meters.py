@@ -10,6 +10,7 @@ Once a second each process writes down that it lives, and how much memory and ti
 """
 
 import fcntl
+import logging
 import os
 import resource
 import shutil
@@ -29,6 +30,8 @@ from prometheus_client.registry import Collector
 
 from app.metrics import declared
 from app.metrics.declared import Declared
+
+logger = logging.getLogger(__name__)
 
 # Counting must never wait for a disk: a page of a file that is just being written back cannot be changed.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - directories there are made by mkdtemp
@@ -252,5 +255,8 @@ class Heartbeat:
 
     def _run(self) -> None:
         while True:
-            self.beat()
+            try:
+                self.beat()
+            except Exception:  # what went wrong once is no reason to tell nothing any more
+                logger.exception("the process could not tell how it is")
             time.sleep(_SECONDS)

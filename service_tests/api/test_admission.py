@@ -1,5 +1,7 @@
 import asyncio
 import socket
+import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from contextvars import Context, copy_context
@@ -9,10 +11,12 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import ClientDisconnect
 
-from app.api.admission import Places, Turns
+from app.api.admission import Admission, Asked, Places, Turns
 from app.api.problems import Refusal
-from app.in_work import IN_WORK, InWork
+from app.in_work import IN_WORK, InWork, owner_in_work
+from app.settings import Settings
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.running import Running, service
 
@@ -109,6 +113,69 @@ def test_the_key_that_has_had_least_has_its_turn_and_who_leaves_has_none() -> No
         await asyncio.gather(*working, return_exceptions=True)
         assert two.waiting == 0
         await asyncio.gather(*(two.run(partial(asyncio.sleep, 0)) for _ in range(3)))
+
+    asyncio.run(play())
+
+
+def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_hangs_up_before_its_turn_has_none() -> (
+    None
+):
+    async def play() -> None:
+        admission, goes_on, done = Admission(Settings(max_connections=108)), threading.Event(), list[str]()
+
+        def call(name: str, left: "asyncio.Future[None] | None" = None) -> asyncio.Task[None]:
+            def work() -> None:
+                goes_on.wait()
+                done.append(name)
+
+            context = copy_context()
+            context.run(IN_WORK.set, InWork("", owner=name, left=left))
+            return asyncio.create_task(admission.ask(work), context=context)
+
+        left = asyncio.get_running_loop().create_future()
+        running = [call(name) for name in "ab" * 16]  # all threads for it
+        waiting = [call("a") for _ in range(3)]
+        gone = call("c", left)
+        await asyncio.sleep(0)
+        assert admission.waiting["store"] == 4
+        with pytest.raises(Refusal, match="19 places are this key's; the 18 that are left are for others"):
+            await call("a")
+        left.set_result(None)
+        with pytest.raises(ClientDisconnect):
+            await gone
+        assert admission.waiting["store"] == 3
+        goes_on.set()
+        await asyncio.gather(*running, *waiting, call("d"))
+        assert (Counter(done), admission.waiting["store"]) == ({"a": 19, "b": 16, "d": 1}, 0)
+
+    asyncio.run(play())
+
+
+def test_who_asks_one_at_a_time_shares_the_answer_that_is_coming_and_gets_no_older_one() -> None:
+    async def play() -> None:
+        asked, comes = list[str](), asyncio.Event()
+
+        async def ask(about: str) -> int:
+            asked.append(owner_in_work() + about)
+            await comes.wait()
+            return len(asked)
+
+        for one_at_a_time, answers, by in ((True, {1}, ""), (False, {2}, "a")):
+            asked.clear()
+            comes.clear()
+            question = Asked(ask, one_at_a_time)
+
+            async def put(question: Asked[int] = question) -> int:
+                return await question("x")
+
+            first = asyncio.create_task(put(), context=of("a"))
+            await asyncio.sleep(0.01)
+            others = [asyncio.create_task(put(), context=of("b")) for _ in range(3)]
+            await asyncio.sleep(0.01)
+            first.cancel()
+            comes.set()
+            assert ({*await asyncio.gather(*others)}, asked[0]) == (answers, by + "x")
+            assert await put() == max(answers) + 1
 
     asyncio.run(play())
 

@@ -11,7 +11,7 @@ import pytest
 from app.api.problems import Refusal
 from app.api.routes.service import check_ready
 from app.services import status
-from app.services.status import Status
+from app.services.status import Readiness, Status
 from app.services.warm_up import cold
 from app.store.errors import StoreUnavailable
 from app.store.servers import StoreInfo
@@ -69,10 +69,10 @@ def test_the_log_has_each_change_and_what_lasts(
 
 @pytest.mark.usefixtures("_starting")
 def test_a_process_that_starts_says_what_it_waits_for() -> None:
-    async def ask(work: Any) -> Any:
-        return work()
+    async def readiness(_: str) -> Readiness:
+        return Status(lambda: STORE, list, False).readiness()
 
-    of: Any = SimpleNamespace(admission=SimpleNamespace(ask=ask), status=Status(lambda: STORE, list, False))
+    of: Any = SimpleNamespace(readiness=readiness)
     with pytest.raises(Refusal) as refused:
         asyncio.run(check_ready(of))
     assert (refused.value.slug, refused.value.members) == ("starting", {"waiting_for": ["features", "hashes"]})

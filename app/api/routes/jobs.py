@@ -174,5 +174,7 @@ async def _events(
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
         except (JobNotFound, StoreUnavailable):
             return
+        except Refusal:  # too many ask the store: it is asked again in a moment
+            ended, events = False, []
         if ended and not events:
             return

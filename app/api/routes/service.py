@@ -124,7 +124,7 @@ async def ready(context: ContextOf) -> Ready:
 
 async def check_ready(context: Context) -> Sequence[str]:
     """The warnings of a service that is ready; Refusal if it is not."""
-    found = await context.admission.ask(context.status.readiness)
+    found = await context.readiness("")
     if found.reason != "ready":
         waiting_for = [*cold] if found.reason == "starting" else None
         raise Refusal(found.reason, found.told, waiting_for=waiting_for)
