@@ -39,6 +39,8 @@ _SLOW_IN_THE_WAY_SECONDS = 1.0
 class Senders:
     """The clients whose bodies have not come yet, in the order in which they began, and the memory of all bodies.
 
+    No key takes more of it than it leaves to others, but for a single body.
+
     Args:
         max_bodies_bytes: bytes of bodies that may be in memory. Each counts until its request is over.
     """
@@ -46,6 +48,7 @@ class Senders:
     def __init__(self, max_bodies_bytes: int) -> None:
         self.there: dict[Sender, None] = {}
         self._most = self._free = max_bodies_bytes
+        self._of = Counter[str]()
 
     @property
     def taken(self) -> int:
@@ -54,15 +57,22 @@ class Senders:
 
     def take(self, state: State, size: int) -> None:
         """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
+        owner, taken = owner_in_work(), state.get(_TAKEN, 0)
+        own, members = self._of[owner], limit("max_bodies_bytes", self._most)
+        if owner and own > taken and own + size > self._free > 0:
+            detail = f"{own} bytes are in the bodies of this key; the {self._free} that are left are for others"
+            raise Refusal("overloaded", detail, **members)
         if size > self._free and not self.make_room():
-            detail = f"the bodies of all requests take {self._most - self._free} bytes"
-            raise Refusal("overloaded", detail, **limit("max_bodies_bytes", self._most))
+            raise Refusal("overloaded", f"the bodies of all requests take {self._most - self._free} bytes", **members)
         self._free -= size
-        state[_TAKEN] = state.get(_TAKEN, 0) + size
+        self._of[owner] += size
+        state[_TAKEN] = taken + size
 
     def give_back(self, state: State) -> None:
         """Give back what a request has taken. Nothing happens if it has taken nothing."""
-        self._free += state.pop(_TAKEN, 0)
+        taken = state.pop(_TAKEN, 0)
+        self._free += taken
+        self._of[owner_in_work()] -= taken
 
     def make_room(self) -> bool:
         """Give up the oldest of those that are slower than the least rate just now; False if none is."""
@@ -74,7 +84,7 @@ class Senders:
 
 
 class Sender:
-    """A client that sends a body, within a with block. `came` is how many bytes of it have come."""
+    """A client that sends a body, within a with block. `came` is how many bytes of it have come, unpacked."""
 
     def __init__(self, senders: Senders, settings: Settings) -> None:
         self.came = 0
@@ -374,11 +384,11 @@ class Admission:
         self._turns = {waits_for: Turns(threads) for waits_for in ("compute", "brief", "submit")}
         self._turns |= {"store": Turns(_STORE_THREADS), "file": Turns(1)}
         self._threads = anyio.CapacityLimiter(math.inf)
-        self.building = asyncio.Semaphore(1)
+        self.building = Turns(1)
         """Places for building maps in `run_by`: one, as a map may take much memory."""
-        self.measurements = asyncio.Semaphore(threads)
+        self.measurements = Turns(threads)
         """Places for diagnostics and recommendations in `run_by`."""
-        self.patient = asyncio.Semaphore(threads)
+        self.patient = Turns(threads)
         """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
 
     @property
@@ -400,20 +410,24 @@ class Admission:
         with self._part("compute"):
             return work()
 
-    async def run_by(self, ends_at: float, places: asyncio.Semaphore, work: Callable[[], Result]) -> Result | None:
+    async def run_by(self, ends_at: float, places: Turns, work: Callable[[], Result]) -> Result | None:
         """Run long work on a thread, once there is one of its places; None if there was none in time.
 
         `ends_at` is the moment until which to wait for a place, as `time.monotonic` tells it. The work must end itself.
         """
-        try:
-            async with asyncio.timeout(ends_at - time.monotonic()):
-                await places.acquire()
-        except TimeoutError:
-            return None
-        try:
+        waiting = asyncio.timeout(ends_at - time.monotonic())
+
+        async def begun() -> Result:
+            waiting.reschedule(None)
             return await anyio.to_thread.run_sync(partial(self.at_once, work), limiter=self._threads)
-        finally:
-            places.release()
+
+        try:
+            async with waiting:
+                return await places.run(begun)
+        except TimeoutError:
+            if not waiting.expired():  # it is of the work
+                raise
+            return None
 
     async def submit(self, work: Callable[[], Result]) -> Result:
         """Run on a thread what leaves work to a job; wait until one is free."""

@@ -129,10 +129,10 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
             piece = message.get("body", b"")
-            sender.has_sent(len(piece))
             sent += len(piece)
             check_size(sent)  # what is packed may stand for nothing
             for part in (piece,) if packed is None else packed.parts(piece):
+                sender.has_sent(len(part))  # what stands for nothing is no speed
                 senders.take(state, len(part))
                 # Past the length that was announced, if any was, the buffer grows.
                 body[came : came + len(part)] = part

@@ -12,6 +12,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api import bodies
 from app.api.access import owner_of
+from app.api.admission import Turns
 from app.api.context import Context
 from app.api.interest import Shutdown
 from app.api.negotiation import JSON, WARNING, favourite, posted_format, warning_headers
@@ -103,7 +104,7 @@ def started(request: Request, context: Context) -> Clock:
 async def run_or_submit(
     context: Context,
     clock: Clock,
-    places: asyncio.Semaphore,
+    places: Turns,
     work: Callable[[TimedProgress | None], Outcome],
     client: Request,
     *,

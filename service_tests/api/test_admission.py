@@ -1,4 +1,5 @@
 import asyncio
+import math
 import socket
 import threading
 from collections import Counter
@@ -147,6 +148,27 @@ def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_han
         goes_on.set()
         await asyncio.gather(*running, *waiting, call("d"))
         assert (Counter(done), admission.waiting["store"]) == ({"a": 19, "b": 16, "d": 1}, 0)
+
+    asyncio.run(play())
+
+
+def test_keys_take_turns_in_long_work_and_there_is_none_for_who_finds_no_place_in_time() -> None:
+    async def play() -> None:
+        admission, goes_on, done = Admission(Settings()), threading.Event(), list[str]()
+
+        async def run(name: str, ends_at: float = math.inf) -> bool | None:
+            def work() -> bool:
+                goes_on.wait()
+                done.append(name)
+                return True
+
+            return await admission.run_by(ends_at, admission.building, work)
+
+        tasks = [asyncio.create_task(run(name), context=of(name)) for name in "aaab"]
+        await asyncio.sleep(0)
+        assert (await run("late", 0), admission.building.waiting) == (None, 3)
+        goes_on.set()
+        assert (await asyncio.gather(*tasks), done) == ([True] * 4, ["a", "b", "a", "a"])
 
     asyncio.run(play())
 

@@ -1,14 +1,20 @@
 import asyncio
+import zlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import Request
+from starlette.types import Message
 
 from app.api import admission
 from app.api.admission import Sender, Senders
+from app.api.bodies import read
 from app.api.problems import Refusal
 from app.settings import Settings
 from service_tests import virtual_time
+from service_tests.api.test_admission import of
 from service_tests.running import Running, service
 
 PLACES, CLIENTS, BODY_SECONDS = 4, 8, 3
@@ -99,6 +105,47 @@ def test_only_who_is_slow_just_now_makes_room(
 
     assert virtual_time.run(run()) == (makes_room, "min_body_rate" if makes_room else "none")
     assert not there.there
+
+
+def test_no_key_has_more_memory_of_bodies_than_it_leaves_to_others_but_for_one_body() -> None:
+    there, bodies = Senders(10), [dict[str, Any]() for _ in range(4)]
+    a, b = of("a"), of("b")
+    a.run(there.take, bodies[0], 3)
+    a.run(there.take, bodies[1], 2)
+    with pytest.raises(Refusal, match="5 bytes are in the bodies of this key; the 5 that are left are for others"):
+        a.run(there.take, bodies[2], 1)
+    a.run(there.give_back, bodies[0])
+    b.run(there.take, bodies[3], 4)
+    b.run(there.take, bodies[3], 4)  # a single body may have all that is left
+    with pytest.raises(Refusal, match="the bodies of all requests take 10 bytes"):
+        a.run(there.take, bodies[2], 1)
+    for owner, body in ((a, bodies[1]), (b, bodies[3])):
+        owner.run(there.give_back, body)
+    a.run(there.take, bodies[0], 10)
+    assert there.taken == 10
+
+
+def test_what_comes_packed_and_stands_for_nothing_is_no_speed(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted = list[int]()
+    monkeypatch.setattr(Sender, "has_sent", lambda _, size: counted.append(size))
+    settings = Settings()
+    context: Any = SimpleNamespace(admission=admission.Admission(settings), settings=settings)
+    packing = zlib.compressobj()
+    rows = [packing.compress(bytes(1000)) + packing.flush(zlib.Z_FULL_FLUSH), b"\0\0\0\xff\xff" * 100, packing.flush()]
+
+    def sent(coding: bytes, pieces: list[bytes]) -> int:
+        left = [*pieces]
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
+
+        scope = {"type": "http", "headers": [(b"content-encoding", coding)], "state": {}}
+        counted.clear()
+        asyncio.run(read(Request(scope, receive), context, lambda _: None))
+        return sum(counted)
+
+    assert sent(b"deflate", rows) == 1000
+    assert sent(b"identity", rows) == sum(map(len, rows))
 
 
 def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
