@@ -1,5 +1,7 @@
 """Checkpoints of jobs: what long work goes on from, and which versions may go on from it."""
 
+import secrets
+from hashlib import blake2b
 from importlib.metadata import version
 from typing import NamedTuple
 
@@ -34,6 +36,16 @@ def progress(step: int, of: int, objective: float | None) -> dict[str, str]:
 def stored(state: bytes) -> bytes:
     """A state as it is stored."""
     return _MAKERS + state
+
+
+def name(stored_state: bytes) -> str:
+    """A name for a stored state that no other has, and that ends in what `held` tells."""
+    return f"checkpoint:{secrets.token_hex(4)}{blake2b(stored_state, digest_size=8).hexdigest()}"
+
+
+def held(name: str) -> str:
+    """The same for all checkpoints that hold the same."""
+    return name[-16:]
 
 
 def restored(stored_state: bytes) -> bytes | None:

@@ -2,7 +2,6 @@
 
 import logging
 import math
-import secrets
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -103,12 +102,15 @@ class JobContext(Progress):
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf
             return
-        prefix = key(self.job_id, f"checkpoint:{secrets.token_hex(4)}", self.places)
+        prefix, before = key(self.job_id, checkpoints.name(made), self.places), self._fields.get("checkpoint", "")
         try:
-            if not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
+            # What holds no more than the one before is no step further.
+            is_new = checkpoints.held(prefix) != checkpoints.held(before)
+            if is_new and not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
                 raise NotMine(self.job_id)
             # The one before is gone, and what goes on from here may be asked for once more.
-            self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
+            if is_new:
+                self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
         except (StoreUnavailable, QuotaExceeded):
             # The one before is still there, and the next will do.
             self._account.discard(pieces.keys(prefix, len(made)), [prefix])

@@ -212,12 +212,13 @@ end
 event()
 return 'ok'
 """,
-    # ARGV: id, message, seconds run in all.
+    # ARGV: id, message, seconds run in all, and where the work of a turn is given up, seconds of such turns in all.
     "renew": f"""
 if not mine() then return 'lost' end
 if get('cancel') ~= '' then return 'cancelled' end
 redis.call('XCLAIM', queue, '{GROUP}', '{CONSUMER}', 0, message, 'JUSTID')
 set('ran', ARGV[3])
+if ARGV[4] then set('lost', ARGV[4]) end
 return 'ok'
 """,
     # ARGV: id, message, progress, step, of, objective, eta.

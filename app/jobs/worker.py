@@ -28,7 +28,7 @@ import redis
 
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.in_work import IN_WORK, InWork
-from app.jobs import scripts
+from app.jobs import checkpoints, scripts
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, JobNotFound, NotMine
@@ -459,6 +459,7 @@ class Worker:
             The limit that it passes; True if it must not go on for another reason; False if it has ended.
         """
         began = renewed = time.monotonic()
+        kept_waiting = 0.0
         while process.exitcode is None:
             process.join(_LOOK_SECONDS)
             taken = time.monotonic() - began + ran
@@ -466,9 +467,14 @@ class Worker:
             if error is not None or self._stopping:
                 return error or True
             if time.monotonic() - renewed >= _RENEW_SECONDS:
-                renewed = time.monotonic()
-                if not self._renewed(message, taken) or self._had_its_turn(message, taken - ran, ran, fields):
+                since, renewed = renewed, time.monotonic()
+                if not self._renewed(message, taken):
                     return True
+                with suppress(StoreUnavailable, JobNotFound):
+                    if self._queue.others_wait(message.owner):
+                        kept_waiting += renewed - since
+                        if self._had_its_turn(message, taken - ran, kept_waiting, fields):
+                            return True
         return False
 
     def _renewed(self, message: Message, taken: float) -> bool:
@@ -481,20 +487,24 @@ class Worker:
             return True
         return bool(answer == b"ok")
 
-    def _had_its_turn(self, message: Message, taken: float, ran: float, before: dict[str, str]) -> bool:
-        """Whether a job is to wait again, as it has run for a while, and jobs of others wait.
+    def _had_its_turn(self, message: Message, taken: float, kept_waiting: float, before: dict[str, str]) -> bool:
+        """Whether a job is to wait again: it has run for so long, in which it kept jobs of others waiting for a while.
 
-        What has not got further, by a checkpoint, has turns as long as those before together: it may end in one.
+        What has not got further, by a checkpoint that holds something else, has turns as long as those before together:
+        it may end in one. Only time in which others wait is part of them, and none of it counts as time that it ran.
         """
         if taken <= _TURN_SECONDS:
             return False
-        with suppress(StoreUnavailable, JobNotFound):
-            now = self._jobs.fields(message.job_id)
-            is_kept = now.get("checkpoint") != before.get("checkpoint")
-            got_further = is_kept and int(now.get("step") or 0) > int(before.get("step") or 0)
-            is_over = got_further or taken > min(ran, _LONGEST_TURN_SECONDS)
-            return is_over and self._queue.others_wait(message.owner)
-        return False
+        now = self._jobs.fields(message.job_id)
+        is_kept = checkpoints.held(now.get("checkpoint", "")) != checkpoints.held(before.get("checkpoint", ""))
+        if is_kept and int(now.get("step") or 0) > int(before.get("step") or 0):
+            return True
+        lost = float(before.get("lost") or 0)
+        if kept_waiting <= min(max(lost, _TURN_SECONDS), _LONGEST_TURN_SECONDS):
+            return False
+        args = message.job_id, message.id, before.get("ran") or 0, f"{lost + kept_waiting:.3f}"
+        scripts.run(self._client, "renew", *args)
+        return True
 
     def _persist(self, write: Callable[[], object]) -> None:
         """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""

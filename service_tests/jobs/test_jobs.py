@@ -1,6 +1,7 @@
 """Jobs that no worker takes, and what attempts at them leave for the next."""
 
 import time
+from functools import partial
 
 import pytest
 
@@ -10,7 +11,7 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs, say_starting
 from app.jobs.record import JobHasEnded, JobState, TooManyJobs
 from app.jobs.scripts import INDEX, key
-from app.jobs.worker import Message, Queue
+from app.jobs.worker import JobLimits, Message, Queue, Worker
 from app.store.maps import MapStore
 from service_tests.checks import keys
 from service_tests.jobs.site import Site
@@ -144,6 +145,37 @@ def test_what_takes_memory_is_cancelled_though_the_store_has_none_left(site: Sit
     finally:
         site.client.config_set("maxmemory", 0)
     assert site.jobs.get(building).state is JobState.cancelled
+
+
+def test_a_job_makes_way_once_it_has_got_further_and_what_a_turn_loses_makes_the_next_longer(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "_SHORTEST_PAUSE", 0.0)
+    job_id = site.jobs.submit("test-walk", {}).id
+    worker = Worker(lambda: site.client, 5.0, {}, JobLimits(60.0, 1 << 40), 60.0)
+    attempt = site.attempt(job_id)
+    attempt.report(1, 9)
+    attempt.checkpoint(lambda: b"state")
+    for step, state, taken, kept_waiting, is_over, lost in (
+        (2, b"state", 500.0, 29.0, False, None),  # alone most of the time
+        (3, b"state", 500.0, 31.0, True, "31.000"),
+        (4, b"state", 500.0, 30.5, False, "31.000"),
+        (5, b"state", 500.0, 40.0, True, "71.000"),
+        (6, b"state", 500.0, 70.0, False, "71.000"),
+        (7, b"more", 29.0, 29.0, False, "71.000"),
+        (8, b"most", 31.0, 1.0, True, "71.000"),
+    ):
+        before = site.jobs.fields(job_id)
+        attempt = site.resumed(attempt)
+        attempt.report(step, 9)
+        attempt.tell()
+        attempt.checkpoint(partial(bytes, state))
+        message = Message(attempt.message, job_id)
+        scripts.run(site.client, "renew", job_id, attempt.message, "99")
+        assert worker._had_its_turn(message, taken, kept_waiting, before | {"ran": "7"}) is is_over, step
+        now = site.jobs.fields(job_id)
+        is_lost = is_over and now.get("lost") != before.get("lost")
+        assert (now.get("lost"), now["ran"]) == (lost, "7" if is_lost else "99"), step
 
 
 def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
