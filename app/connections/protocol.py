@@ -269,6 +269,8 @@ class Connection(HttpToolsProtocol):
         self._unanswered.append(self.cycle)
         self._in_head, self.has_asked = False, True
         self._work()
+        if len(self._unanswered) > 1:  # who asks ahead makes room for others who do not
+            self.waits_since = self.loop.time()
 
     def on_body(self, body: bytes) -> None:
         """Take a piece of a body."""

@@ -186,18 +186,14 @@ def test_who_asks_one_at_a_time_shares_the_answer_that_is_coming_and_gets_no_old
             asked.clear()
             comes.clear()
             question = Asked(ask, one_at_a_time)
-
-            async def put(question: Asked[int] = question) -> int:
-                return await question("x")
-
-            first = asyncio.create_task(put(), context=of("a"))
+            first = asyncio.create_task(question("x"), context=of("a"))
             await asyncio.sleep(0.01)
-            others = [asyncio.create_task(put(), context=of("b")) for _ in range(3)]
+            others = [asyncio.create_task(question("x"), context=of("b")) for _ in range(3)]
             await asyncio.sleep(0.01)
             first.cancel()
             comes.set()
             assert ({*await asyncio.gather(*others)}, asked[0]) == (answers, by + "x")
-            assert await put() == max(answers) + 1
+            assert await question("x") == max(answers) + 1
 
     asyncio.run(play())
 

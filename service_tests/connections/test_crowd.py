@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
@@ -11,8 +12,10 @@ from app.connections.protocol import make_room
 from service_tests.cases import each
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
+from service_tests.servers import until
 
 MOST, BUSY = 20, float("inf")
+SPEC = {"input_dim": 1, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "sobol"}, "s": 1}
 LAST = LIVE + b"Connection: close\r\n\r\n"
 
 
@@ -67,3 +70,21 @@ def test_where_all_are_at_work_one_more_is_refused(narrow: Running) -> None:
         assert document["setting"] == "BOCHNER_MAX_CONNECTIONS"
         assert [line.recv(1 << 16)[:12] for line in busy] == [b"HTTP/1.1 408"] * MOST
     assert [one.status_code for one in asked(narrow, LAST)] == [200]
+
+
+def test_who_asks_ahead_makes_room_though_the_first_of_its_requests_is_at_work(tmp_path: Path) -> None:
+    with service(tmp_path / "data", "--max-connections", "2", "--job-workers", "0") as running, ExitStack() as lines:
+        with running.client() as http:
+            http.put("/v1/maps/m", json=SPEC).raise_for_status()
+            body, headers = {"vectors": [[1.0], [2.0]]}, {"Prefer": "respond-async", "Connection": "close"}
+            job = http.post("/v1/maps/m/diagnostics/gram", json=body, headers=headers).headers["location"]
+        watch = LIVE.replace(b"/health/live", job.encode() + b"/events") + b"\r\n"
+        busy = [lines.enter_context(connected(running)) for _ in range(2)]
+        for line in busy:
+            line.sendall(watch)
+            assert line.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        with connected(running) as late:
+            refusal(answers(received(late))[0], 503, "overloaded")
+        busy[1].sendall(watch)
+        until(lambda: [one.status_code for one in asked(running, LAST)] == [200])
+        assert busy[0].recv(1 << 16), "who asks for one thing at a time stays"
