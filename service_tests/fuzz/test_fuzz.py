@@ -16,6 +16,6 @@ from service_tests.fuzz.run import MiB, attacked, run
 def test_no_answer_is_wrong_and_memory_stays(tmp_path: Path, count: int, with_keys: bool) -> None:
     with attacked(tmp_path / "data", with_keys) as found:
         seen, grown = run(found, count, 15)
-    assert seen["200"] > count / 30
+    assert seen["200"] + seen["201"] + seen["202"] > count / 30
     assert seen["broken"] > count / 20
     assert count < 3000 or grown < 100 * MiB  # at night only: the gate bounds no memory
