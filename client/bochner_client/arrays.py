@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from bochner_client.errors import InvalidAnswer
 from bochner_client.requests import NPY, NPZ, Body, Joined, Reading, Reads
-from bochner_client.tables import as_table, objects_as_numbers
+from bochner_client.tables import as_table, objects_as_numbers, unmasked
 
 Array = NDArray[Any]
 T = TypeVar("T")
@@ -30,7 +30,7 @@ def as_numbers(rows: ArrayLike) -> Array:
         TypeError: one of them is nothing like a number.
     """
     table = as_table(rows)
-    found = np.asarray(rows) if table is None else table.rows()
+    found = unmasked(rows) if table is None else table.rows()
     if found.dtype == object:
         found = objects_as_numbers(found)
     if found.dtype.kind not in _SENT_AS_THEY_ARE:

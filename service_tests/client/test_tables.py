@@ -42,6 +42,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "slices of lists": lambda: pa.table({"e": pa.array([[0.0, 0], *ROWS], pa.list_(pa.float64(), 2))})[1:],
     "chunks": lambda: pa.concat_tables([pa.table({"a": [1.0], "b": [2.0]}), pa.table({"a": [3.0, 5], "b": [4.0, 6]})]),
     "batch": lambda: pa.record_batch({"a": [1, 3, 5], "b": [2, 4, 6]}),
+    "objects": lambda: pd.DataFrame({"a": pd.Series([1, 3.0, np.int8(5)], dtype=object), "b": [2, 4, 6]}),
     "stream": lambda: pa.RecordBatchReader.from_batches(pa.schema({"a": "int8", "b": "int8"}), []),
 }
 
@@ -79,12 +80,24 @@ def test_the_memory_of_a_table_lives_as_long_as_its_rows() -> None:
         (pa.table({"x": pd.array([2**53 + 1, None], "Int64"), "y": [0.5, 1]}), "'x' has 9007199254740993 in row 0, which float64"),
         (pa.Table.from_pandas(pd.DataFrame({"p": pd.period_range("2020", periods=2)})), "column 'p' is pandas.period"),
         (pa.table({"id": ["a"]}), "none beside 'id'"),
+        (pd.DataFrame({"i": pd.interval_range(0, 2)}), "column 'i' is interval"),
         (pl.LazyFrame({"a": [1.0]}), r"got a LazyFrame, whose rows are not there yet: collect\(\) it first"),
     ],
 )  # fmt: skip
 def test_what_is_no_table_of_numbers_is_refused_by_name(table: Any, said: str) -> None:
     with pytest.raises(TableError, match=said):
         (found := as_table(table)) and found.rows()
+
+
+def test_what_a_mask_hides_is_missing(running: Running, client: Client) -> None:
+    rows = np.ma.masked_array([[1, 2], [3, 4]], [[False, True], [False, False]])
+    fitted = FeatureMap(s=4, length_scale=1.0, input={"missing": 0}, url=running.url).fit(rows)
+    np.testing.assert_array_equal(fitted.transform(rows), fitted.transform([[1.0, None], [3.0, 4.0]]))
+    np.testing.assert_array_equal(client.transform(fitted.name_, rows), fitted.transform(rows))
+    missing = pd.DataFrame({"a": pd.Series([1, 3], dtype=object), "b": pd.Series([pd.NA, 4], dtype=object)})
+    np.testing.assert_array_equal(client.transform(fitted.name_, missing), fitted.transform(rows))
+    with pytest.raises(ValueError, match="expected rows, got an object of type dict"):
+        client.transform(fitted.name_, {"a": [1, 2]})  # type: ignore[arg-type]
 
 
 def test_an_index_of_pandas_is_no_coordinate_wherever_it_comes_in(

@@ -2,7 +2,7 @@
 
 from bochner_client.tables.columns import Column, Texts
 from bochner_client.tables.fields import FORMATS, Field, TableError, index_columns
-from bochner_client.tables.numbers import check_exact, is_missing, objects_as_numbers
+from bochner_client.tables.numbers import check_exact, is_missing, objects_as_numbers, unmasked
 from bochner_client.tables.sources import as_table, schema_of, table_of_all
 from bochner_client.tables.table import ID, TAG, Schema, Table
 
@@ -23,4 +23,5 @@ __all__ = [
     "objects_as_numbers",
     "schema_of",
     "table_of_all",
+    "unmasked",
 ]

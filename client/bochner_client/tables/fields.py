@@ -45,8 +45,6 @@ _NAMES = dict(
     )
 ) | {"vu": "utf8_view", "u": "utf8", "U": "large_utf8", "n": "null"}
 _TEXTS = ("u", "U", "vu")
-# Extension types of numbers that are the numbers themselves.
-_PLAIN_EXTENSIONS = ("", "arrow.bool8")
 
 
 class TableError(ValueError):
@@ -81,7 +79,7 @@ class Field(NamedTuple):
     @property
     def dtype(self) -> np.dtype[np.generic] | None:
         """The dtype of numbers; None for all else."""
-        is_number = self.values is None and self.format in _NUMBERS and self.extension in _PLAIN_EXTENSIONS
+        is_number = self.values is None and self.format in _NUMBERS and not self.extension
         return np.dtype(_NUMBERS[self.format]) if is_number else None
 
     @property
@@ -89,7 +87,7 @@ class Field(NamedTuple):
         """Its type, in words."""
         if self.values is not None:
             return f"dictionary of {self.values.called}"
-        if self.extension not in _PLAIN_EXTENSIONS and not self.is_list:
+        if self.extension and not self.is_list:
             return self.extension
         name = np.dtype(_NUMBERS[self.format]).name if self.format in _NUMBERS else ""
         name = name or next((name for start, name in _NAMES.items() if self.format.startswith(start)), self.format)

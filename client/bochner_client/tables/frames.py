@@ -83,7 +83,7 @@ def column(series: Any, name: str) -> SeriesColumn:
         series = series.astype(object)
     dtype = series.dtype
     # Of a nullable type, of one of Arrow, of a sparse one.
-    plain = getattr(dtype, "numpy_dtype", getattr(dtype, "subtype", dtype))
+    plain = getattr(dtype, "numpy_dtype", dtype.subtype if hasattr(series, "sparse") else dtype)
     if plain == np.object_:
         there = series.dropna()
         if len(there) and isinstance(there.iloc[0], _SEQUENCES):

@@ -53,11 +53,12 @@ def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0
         TableError: one of them is no number. Strings of digits are none, nor are decimals.
         TypeError: one of them is nothing like a number.
     """
-    kinds = {
-        kind for kind in set(map(type, values.flat)) if not (issubclass(kind, Real | np.bool_) or _is_missing(kind))
-    }
-    if kinds:
-        place = next(place for place, value in np.ndenumerate(values) if type(value) in kinds)
+    if not values.ndim:
+        raise TableError(f"expected rows, got an object of type {type(values.item()).__name__}")
+    kinds = set(map(type, values.flat))
+    odd = {kind for kind in kinds if not (issubclass(kind, Real | np.bool_) or _is_missing(kind))}
+    if odd:
+        place = next(place for place, value in np.ndenumerate(values) if type(value) in odd)
         value = values[place]
         where = f"{'' if field is None else field.quoted + ', '}row {first + place[0]}"
         try:
@@ -73,6 +74,16 @@ def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0
         values = np.where(missing.reshape(values.shape), np.nan, values)
     found: Array = values.astype(np.float64)
     return found
+
+
+def unmasked(x: Any) -> Array:
+    """An array with NaN for what a mask hides."""
+    found = np.asarray(x)
+    if not np.ma.isMaskedArray(x) or not x.mask.any():
+        return found
+    hidden = x.mask.ravel()
+    filled = with_missing(found.ravel(), np.flatnonzero(hidden), Field("the array", ""), 0)
+    return filled.reshape(found.shape)
 
 
 def is_missing(value: object) -> bool:

@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from bochner_client.arrays import as_numbers
-from bochner_client.tables import Table, as_table, check_exact
+from bochner_client.tables import Table, as_table, check_exact, unmasked
 
 Block = NDArray[Any] | sparse.csr_array
 """Rows of float32 or float64 as a service takes them, (n, d)."""
@@ -116,7 +116,7 @@ def _named(x: Any, table: Table | None) -> Any:
 def _sliceable(x: Any) -> Any:
     """What has `ndim`, `shape` and slices of rows that scikit-learn's checks take."""
     if isinstance(x, np.ndarray):
-        return x
+        return unmasked(x) if np.ma.isMaskedArray(x) else x
     if sparse.issparse(x):
         return sparse.csr_array(x)  # type: ignore[call-overload]
     if hasattr(x, "__dlpack__"):
