@@ -15,12 +15,13 @@ from app.core.hashing.encodings import BitsOf, CodeOptions, Codes, Encoding
 from app.core.maps import FeatureMap, family_of, made, opened
 from app.core.spec import MapSpec
 from app.processors import available
+from bochner_client.arrays import as_numbers
 
 
 class Map:
     """A feature map, applied to rows as a service applies it: checked, after the map's `input`, in its dtype.
 
-    Rows are arrays (n, input_dim), what NumPy makes such arrays of, or sparse arrays of SciPy. Methods raise
+    Rows are arrays (n, input_dim), what NumPy makes such arrays of, frames, or sparse arrays of SciPy. Methods raise
     InvalidInput where the service would answer 422. They hold all results in memory.
     """
 
@@ -67,7 +68,10 @@ class Map:
         return self.feature_map.codes(self._rows(rows, "/vectors"), self.feature_map.encoder_of(options))
 
     def _rows(self, rows: Any, pointer: str) -> Rows:
-        found = np.asarray(rows) if not sparse.issparse(rows) else sparse.csr_array(rows)  # type: ignore[call-overload]
+        try:
+            found = sparse.csr_array(rows) if sparse.issparse(rows) else as_numbers(rows)  # type: ignore[call-overload]
+        except (ValueError, TypeError) as error:
+            raise InvalidInput(str(error), pointer) from None
         return self.feature_map.spec.gate(found, pointer)
 
 

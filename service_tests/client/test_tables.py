@@ -11,6 +11,7 @@ import httpx
 import numpy as np
 import pytest
 
+import bochner
 from bochner_client import Client
 from bochner_client.rows import listed
 from bochner_client.tables import TableError, as_table
@@ -24,6 +25,15 @@ pl = pytest.importorskip("polars")
 pq = pytest.importorskip("pyarrow.parquet")
 
 ROWS = [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]
+LOCAL = bochner.build(
+    {
+        "input_dim": 2,
+        "s": 4,
+        "sampler": {"kind": "halton"},
+        "kernel": {"kind": "gaussian", "length_scale": 1.0},
+        "dtype": "float64",
+    }
+)
 SHUFFLED = pd.DataFrame({"a": [1.0, 3.0, 5.0], "b": [2.0, 4.0, 6.0]}, index=[7, 2, 9])
 TENSORS = pa.FixedShapeTensorArray.from_numpy_ndarray(np.array(ROWS))
 TABLES: dict[str, Callable[[], Any]] = {
@@ -38,6 +48,8 @@ TABLES: dict[str, Callable[[], Any]] = {
     "lists of Arrow in pandas": lambda: pd.DataFrame({"e": pd.array(ROWS, pd.ArrowDtype(pa.list_(pa.float64())))}),
     "an index of pandas": lambda: pa.Table.from_pandas(SHUFFLED),
     "ids": lambda: pl.DataFrame({"id": ["x", "y", "z"], "a": [1, 3, 5], "b": [2.0, 4.0, 6.0]}),
+    "ids of pandas": lambda: pd.DataFrame({"id": pd.Categorical(["x", "y", "x"]), "a": [1, 3, 5], "b": [2, 4, 6]}),
+    "strings of pandas": lambda: pd.DataFrame({"id": ["x", "y", "z"], "a": [1, 3, 5], "b": [2.0, 4.0, 6.0]}),
     "slices": lambda: pa.table({"a": [9.0, 1, 3, 5, 9], "b": [9, 2, 4, 6, 9]})[1:4],
     "slices of lists": lambda: pa.table({"e": pa.array([[0.0, 0], *ROWS], pa.list_(pa.float64(), 2))})[1:],
     "chunks": lambda: pa.concat_tables([pa.table({"a": [1.0], "b": [2.0]}), pa.table({"a": [3.0, 5], "b": [4.0, 6]})]),
@@ -54,6 +66,8 @@ def test_tables_are_rows_as_a_whole_and_in_parts(kind: str) -> None:
     expected = np.array(ROWS)[: 0 if kind == "stream" else 3]
     assert (table.n, table.d) == expected.shape
     np.testing.assert_array_equal(table.rows(), expected)
+    if len(expected):
+        np.testing.assert_array_equal(LOCAL.transform(TABLES[kind]()), LOCAL.transform(expected))
     np.testing.assert_array_equal(table.rows(1, 3 if table.n else 1), expected[1:])
 
 

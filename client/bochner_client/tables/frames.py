@@ -79,17 +79,19 @@ def columns(frame: Any) -> list[SeriesColumn]:
 
 def column(series: Any, name: str) -> SeriesColumn:
     """A column of this name."""
+    if hasattr(series, "cat"):
+        of_values = column(series.cat.categories.to_series(), name).field
+        return SeriesColumn(Field(name, "i", values=of_values), series)
     if str(series.dtype).startswith("null"):  # Arrow's type of a column of nothing
         series = series.astype(object)
     dtype = series.dtype
     # Of a nullable type, of one of Arrow, of a sparse one.
     plain = getattr(dtype, "numpy_dtype", dtype.subtype if hasattr(series, "sparse") else dtype)
-    if plain == np.object_:
+    known = FORMATS.get(plain) if isinstance(plain, np.dtype) else None
+    if known is None:
         there = series.dropna()
-        if len(there) and isinstance(there.iloc[0], _SEQUENCES):
+        first = there.iloc[0] if len(there) else None
+        if isinstance(first, _SEQUENCES):
             return SeriesColumn(Field(name, "+l", Field("item", "g")), series.astype(object))
-        if dtype == np.object_:
-            return SeriesColumn(Field(name, "g"), series)
-    return SeriesColumn(
-        Field(name, FORMATS.get(plain, f"?{dtype}") if isinstance(plain, np.dtype) else f"?{dtype}"), series
-    )
+        known = "U" if isinstance(first, str) and len(there) == len(series) else "g" if dtype == np.object_ else None
+    return SeriesColumn(Field(name, known or f"?{dtype}"), series)
