@@ -196,7 +196,8 @@ def frames(kind: str) -> list[Any]:
     if KINDS[kind][0] == "complex":
         return [pd.DataFrame({"x": array(kind)}), array(kind).reshape(-1, 1)]
     typed = pd.DataFrame({"x": pd.array(column(kind), pd.ArrowDtype(column(kind).type))})
-    return [table(kind), table(kind).to_pandas(), typed, pl.from_arrow(table(kind))]
+    plain = table(kind).to_pandas()
+    return [table(kind), plain, plain.convert_dtypes(), typed, pl.from_arrow(table(kind))]
 
 
 def alike(found: list[Any]) -> Any:

@@ -55,6 +55,8 @@ TABLES: dict[str, Callable[[], Any]] = {
     "chunks": lambda: pa.concat_tables([pa.table({"a": [1.0], "b": [2.0]}), pa.table({"a": [3.0, 5], "b": [4.0, 6]})]),
     "batch": lambda: pa.record_batch({"a": [1, 3, 5], "b": [2, 4, 6]}),
     "objects": lambda: pd.DataFrame({"a": pd.Series([1, 3.0, np.int8(5)], dtype=object), "b": [2, 4, 6]}),
+    "no rows of objects": lambda: pd.DataFrame({"a": [], "b": []}, dtype=object),
+    "no rows of nothing": lambda: pa.table({"id": pa.nulls(0), "a": pa.nulls(0), "b": pa.nulls(0)}),
     "stream": lambda: pa.RecordBatchReader.from_batches(pa.schema({"a": "int8", "b": "int8"}), []),
 }
 
@@ -63,7 +65,7 @@ TABLES: dict[str, Callable[[], Any]] = {
 def test_tables_are_rows_as_a_whole_and_in_parts(kind: str) -> None:
     table = as_table(TABLES[kind]())
     assert table is not None
-    expected = np.array(ROWS)[: 0 if kind == "stream" else 3]
+    expected = np.array(ROWS)[: 0 if kind.startswith(("no rows", "stream")) else 3]
     assert (table.n, table.d) == expected.shape
     np.testing.assert_array_equal(table.rows(), expected)
     if len(expected):

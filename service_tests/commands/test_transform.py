@@ -109,6 +109,9 @@ def test_files_go_by_the_names_of_their_columns(tmp_path: Path) -> None:
     for name in "123":
         np.testing.assert_array_equal(features(tmp_path / "out" / f"{name}.parquet"), computing(bulk).map.transform(x))
     assert parquet.read_table(tmp_path / "out" / "3.parquet").column("id").to_pylist() == ["q", "r", "s"]
+    parquet.write_table(table(x, id=[b"\xff", b"b", b"c"]), tmp_path / "bytes.parquet")
+    with pytest.raises(bulk.Refused, match=r"^bytes.parquet: CSV has no ids of type binary"):
+        bulk.run(str(tmp_path / "bytes.parquet"), str(tmp_path / "bytes.csv"), **run.keywords, file_format="csv")
     write("2.csv", names[::-1], first="z")
     with pytest.raises(bulk.Refused, match=r"^2.csv: its columns are e, d, c, b, z\nexpected those of 1.csv"):
         run(str(tmp_path / "other"), file_format="parquet")
