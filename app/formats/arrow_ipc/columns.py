@@ -126,7 +126,11 @@ def _texts(parts: Sequence[Column], name: str, body: Body) -> TextIds:
         text, starts, lengths = part.texts()
         check_lengths(lengths, part.first, name)
         body.check_rows(int(lengths.sum()))  # a dictionary may have few strings for any number of rows
-        found.append(gathered(text, starts, lengths))
+        stops = starts + lengths
+        if len(stops) and (starts[1:] == stops[:-1]).all():  # one after the other already, as most often
+            found.append(TextIds(stops - starts[0], text[starts[0] : stops[-1]]))
+        else:
+            found.append(gathered(text, starts, lengths))
     begun = np.cumsum([0, *(one.text.size for one in found)])
     ends = [one.ends + start for one, start in zip(found, begun, strict=False)]
     whole = [one.text for one in found]
