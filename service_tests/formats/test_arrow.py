@@ -12,8 +12,10 @@ import pytest
 from app.core.errors import InvalidInput, TooLarge
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
-from app.formats.arrow_ipc.flatbuffers import Number
+from app.formats.arrow_ipc.flatbuffers import Number, Structs
+from app.formats.arrow_ipc.flatbuffers import written as flatbuffer
 from app.formats.arrow_ipc.stream import (
+    CONTINUES,
     END,
     FIXED_LIST,
     LARGE_UTF8,
@@ -147,6 +149,46 @@ def test_numbers_that_are_all_missing_take_no_memory_before_they_are_counted(kin
         raise TooLarge(f"{nbytes}", limit="max_dataset_bytes", allowed=1, value=nbytes)
 
     with pytest.raises(TooLarge, match=f"^{n * (8 if kind == 'a column' else 4)}$"):
+        Arrow().decode(Body(content, check_rows=check), 1, "vectors")
+
+
+def test_a_batch_of_no_rows_is_no_list_of_another_length() -> None:
+    lists = field("x", 12, {}, [number_field("item", FLOATS)])
+
+    def batch(n: int) -> bytes:
+        offsets, numbers = pack(f"<{n + 1}i", *range(0, 3 * n + 1, 3)), bytes(12 * n)
+        buffers = [b"", offsets, b"", numbers]
+        body = b"".join(one + bytes(-len(one) % 8) for one in buffers)
+        return batch_message(n, [n, 3 * n], [*map(len, buffers)]) + body
+
+    assert read(schema_message([lists]) + batch(2) + batch(0) + batch(1) + END).shape == (3, 3)
+
+
+def dictionary_of(text: bytes, *batches: int) -> bytes:
+    """A stream of ids that are all the one string of a dictionary, beside a column of nothing."""
+    encoded = {**field("id", LARGE_UTF8, {}), 4: {0: Number("q", 7), 1: {0: Number("i", 8), 1: Number("B", 1)}}}
+    nothing: Written = {0: "x", 1: Number("B", 1), 2: Number("B", 1), 3: {}}
+    buffers = [b"", pack("<2q", 0, len(text)), text]
+    body = b"".join(one + bytes(-len(one) % 8) for one in buffers)
+    places = b"".join(pack("<2q", *one) for one in ((0, 0), (0, 16), (16, len(text))))
+    table: Written = {0: Number("q", 1), 1: Structs(pack("<2q", 1, 0), 1), 2: Structs(places, 3)}
+    header: Written = {0: Number("q", 7), 1: table}
+    message = flatbuffer({0: Number("h", 4), 1: Number("B", 2), 2: header, 3: Number("q", len(body))})
+    message += bytes(-len(message) % 8)
+    head = schema_message([encoded, nothing]) + CONTINUES + len(message).to_bytes(4, "little") + message + body
+    return head + b"".join(batch_message(n, [n, n], [0, n]) + bytes(n + -n % 8) for n in batches) + END
+
+
+def test_strings_of_a_dictionary_count_for_each_row_of_all_batches() -> None:
+    found = read(dictionary_of(b"same", 3, 0, 2), 1)
+    assert found.ids.listed() == ["same"] * 5
+
+    def check(nbytes: int) -> None:
+        if nbytes > 4000:
+            raise TooLarge(f"{nbytes}", limit="max_dataset_bytes", allowed=4000, value=nbytes)
+
+    content = dictionary_of(b"x" * 100, *[8] * 6)
+    with pytest.raises(TooLarge, match=r"^4800$"):
         Arrow().decode(Body(content, check_rows=check), 1, "vectors")
 
 

@@ -54,13 +54,17 @@ def _refused() -> Iterator[None]:
 
 def _columns(schema: Schema, batches: Sequence[Batch]) -> Iterator[list[Column]]:
     """The columns of each batch; InvalidInput if a batch is not of this schema."""
-    first = 0
+    first, dictionaries = 0, _Dictionaries()
     for batch in batches:
-        yield _of_batch(schema.fields, batch, first)
+        yield _of_batch(schema.fields, batch, dictionaries, first)
         first += batch.n
 
 
-def _of_batch(fields: Sequence[Field], batch: Batch, first: int = 0) -> list[Column]:
+_Dictionaries = dict[tuple[int, Field], Column]
+"""The values of dictionaries, by where they lie and what they are: many batches may have one."""
+
+
+def _of_batch(fields: Sequence[Field], batch: Batch, dictionaries: _Dictionaries, first: int = 0) -> list[Column]:
     views = iter(batch.variadic)
     counts = [_n_buffers(field) + (next(views, 0) if field.format[0] == "v" else 0) for field in fields]
     nodes = len(fields) + sum(field.is_list for field in fields)
@@ -68,24 +72,33 @@ def _of_batch(fields: Sequence[Field], batch: Batch, first: int = 0) -> list[Col
         came = f"{len(batch.lengths)} lengths and {len(batch.buffers)} buffers"
         raise InvalidInput(f"a record batch has {came}; its schema wants {nodes} and {sum(counts)}")
     lengths, buffers = iter(batch.lengths), iter(batch.buffers)
-    made = (
-        _column(field, batch, lengths, [*islice(buffers, n)], first) for field, n in zip(fields, counts, strict=True)
-    )
-    return [column.part(0, batch.n) for column in made]
+    return [
+        _column(field, batch, dictionaries, lengths, [*islice(buffers, n)], first).part(0, batch.n)
+        for field, n in zip(fields, counts, strict=True)
+    ]
 
 
-def _column(field: Field, batch: Batch, lengths: Iterator[list[int]], places: list[list[int]], first: int) -> Column:
+def _column(
+    field: Field,
+    batch: Batch,
+    dictionaries: _Dictionaries,
+    lengths: Iterator[list[int]],
+    places: list[list[int]],
+    first: int,
+) -> Column:
     n, nulls = next(lengths)
     own = [partial(_buffer, batch, place) for place in places]
     item = dictionary = None
     if field.item is not None:
-        kept = 1 if field.size is not None else 2
-        item = _column(field.item, batch, lengths, places[kept:], 0)
+        item = _column(field.item, batch, dictionaries, lengths, places[1 if field.size is not None else 2 :], 0)
     if field.values is not None:
         known = batch.dictionaries.get(field.dictionary)
         if known is None:
             raise InvalidInput(f"{field.quoted} has a dictionary that is not in the stream", pointer_to(field.name))
-        (dictionary,) = _of_batch([field.values], known)
+        dictionary = dictionaries.get((id(known), field.values))
+        if dictionary is None:
+            (dictionary,) = _of_batch([field.values], known, dictionaries)
+            dictionaries[id(known), field.values] = dictionary
     views = [_buffer(batch, place, place[1]) for place in places[2:]] if field.format == "vu" else ()
     return Column(field, n, nulls != 0, own, views, item, dictionary, first=first)
 
@@ -121,11 +134,12 @@ def _beside(field: Field, parts: Sequence[Column], body: Body) -> Ids:
 
 
 def _texts(parts: Sequence[Column], name: str, body: Body) -> TextIds:
-    found = []
+    found, total = list[TextIds](), 0
     for part in parts:
         text, starts, lengths = part.texts()
         check_lengths(lengths, part.first, name)
-        body.check_rows(int(lengths.sum()))  # a dictionary may have few strings for any number of rows
+        total += int(lengths.sum())
+        body.check_rows(total)  # a dictionary may have few strings for any number of rows
         stops = starts + lengths
         if len(stops) and (starts[1:] == stops[:-1]).all():  # one after the other already, as most often
             found.append(TextIds(stops - starts[0], text[starts[0] : stops[-1]]))

@@ -43,9 +43,10 @@ class Table:
         start, n = self.vector(field)
         return bytes(self.message[start : start + min(n, most)]).decode(errors="replace")
 
-    def tables(self, field: int) -> list["Table"]:
-        """The tables of a vector, none of which can take fewer than 32 bytes with its own."""
+    def tables(self, field: int, most: int | None = None) -> list["Table"]:
+        """The tables of a vector, or the first of them; none can take fewer than 32 bytes with its own."""
         start, n = self.vector(field)
+        n = n if most is None else min(n, most)
         if n * 32 > len(self.message):
             raise IndexError(f"{n} tables in a message of {len(self.message)} bytes")
         places = (start + 4 * i for i in range(n))

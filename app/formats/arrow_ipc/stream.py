@@ -24,13 +24,15 @@ _FORMATS = (
 )
 _FLOATS = ("e", "f", "g")
 _EXTENSION, _PANDAS = "ARROW:extension:name", "pandas"
-_LONGEST_VALUE = 1 << 20
+# The longest value of metadata that is read, and how many pairs are looked at, of a schema, and of each column: all of
+# them, and those of all columns, may be one.
+_OF_SCHEMA, _OF_COLUMN = (1 << 20, 64), (1 << 7, 4)
 
 
 def field_of(table: Table, holds: bool = True) -> Field:
     """Read a `Field`, and that of what its lists hold, if they may hold something."""
     name, described, encoded = table.string(0), table.table(3), table.table(4)
-    extension = _metadata(table, 6, _EXTENSION)
+    extension = _metadata(table, 6, _EXTENSION, *_OF_COLUMN)
     kind = _format(table.number(2, "B"), described)
     item = None
     if holds and kind[:2] in ("+w", "+l", "+L"):
@@ -55,10 +57,10 @@ def _format(code: int, described: Table | None) -> str:
     return _FORMATS[code] if code < len(_FORMATS) else f"?type {code}"
 
 
-def _metadata(table: Table, field: int, key: str) -> str:
-    """A value of the metadata of a schema or a column, "" where there is none."""
-    found = (pair for pair in table.tables(field) if pair.string(0) == key)
-    return next((pair.string(1, _LONGEST_VALUE) for pair in found), "")
+def _metadata(table: Table, field: int, key: str, longest: int, most: int) -> str:
+    """The beginning of a value of the metadata of a schema or a column, "" where there is none."""
+    found = (pair for pair in table.tables(field, most) if pair.string(0) == key)
+    return next((pair.string(1, longest) for pair in found), "")
 
 
 Written = dict[int, Value]
@@ -173,7 +175,7 @@ def _schema(message: Table, schema: Table) -> Schema:
         raise InvalidInput(f"the Arrow stream is of version {version}; {' or '.join(_VERSIONS.values())} is wanted")
     if schema.number(0, "h"):
         raise InvalidInput("the Arrow stream is big-endian; little-endian is wanted")
-    index = index_columns({_PANDAS.encode(): _metadata(schema, 2, _PANDAS).encode()})
+    index = index_columns({_PANDAS.encode(): _metadata(schema, 2, _PANDAS, *_OF_SCHEMA).encode()})
     return Schema([field_of(field) for field in schema.tables(1)], index)
 
 

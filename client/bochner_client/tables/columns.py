@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,7 +89,7 @@ class Column:
     def whole(self) -> Array:
         """A column of whole numbers, none of which is missing, (n,), int64 or uint64."""
         if self.dictionary is not None:
-            return self.dictionary.whole()[self._places()]
+            return self.dictionary.all_whole[self._places()]
         numbers = self._values()
         return numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64)
 
@@ -97,7 +98,7 @@ class Column:
         if self.field.is_null:
             return Texts(np.empty(0, np.uint8), np.zeros(self.n, np.int64), np.zeros(self.n, np.int64))
         if self.dictionary is not None:
-            found, places = self.dictionary.texts(), self._places()
+            found, places = self.dictionary.all_texts, self._places()
             texts = Texts(found.text, found.starts[places], found.lengths[places])
         elif self.field.format == "vu":
             texts = self._viewed()
@@ -108,6 +109,16 @@ class Column:
         if (missing := self.missing()).size:
             texts.lengths[missing] = 0  # there may be bytes of them all the same
         return texts
+
+    @cached_property
+    def all_whole(self) -> Array:
+        """The same, made once: any number of batches may have one dictionary."""
+        return self.whole()
+
+    @cached_property
+    def all_texts(self) -> Texts:
+        """The strings, made once likewise."""
+        return self.texts()
 
     def missing(self) -> NDArray[np.intp]:
         """The places of the entries that are null."""

@@ -127,7 +127,7 @@ class Table:
         parts = [
             [batch[place].part(max(start, begun) - begun, min(stop, end) - max(start, begun)) for place in self._places]
             for batch, begun, end in zip(self._batches, self._starts, self._starts[1:], strict=False)
-            if begun < stop and start < end
+            if begun < stop and start < end and begun < end
         ]
         if not self.is_of_lists:
             return _side_by_side([[one.numbers() for one in part] for part in parts], self.fields, stop - start, check)
