@@ -53,6 +53,8 @@ class Column:
         """Some of its entries."""
         if start + n > self.n:
             raise TableError(f"{self.field.quoted} has {self.n} entries; expected {start + n}", self.field.name)
+        if n == self.n:
+            return self
         return replace(self, n=n, offset=self.offset + start, first=self.first + start)
 
     def numbers(self) -> Array:

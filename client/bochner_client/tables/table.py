@@ -50,7 +50,8 @@ class Schema(NamedTuple):
 
     def coordinates(self, beside: Sequence[str] = (ID,)) -> list[int]:
         """The places of the columns of the vectors: all but an index of pandas, and those that stand beside vectors."""
-        return [place for place, field in enumerate(self.fields) if field.name not in {*self.frame_index, *beside}]
+        others = self.frame_index.union(beside)
+        return [place for place, field in enumerate(self.fields) if field.name not in others]
 
     def check(self, places: Sequence[int], beside: Sequence[str] = (ID,)) -> None:
         """Raise TableError unless the columns at these places make rows, and those beside them can stand there."""
@@ -60,8 +61,9 @@ class Schema(NamedTuple):
         for name in beside:
             if (n := sum(field.name == name for field in self.fields)) > 1:
                 raise TableError(f"{n} columns are called {name!r}; expected one", name)
+        of_rows = {*places}
         for place, field in enumerate(self.fields):
-            if place in places:
+            if place in of_rows:
                 _check_numbers(field, alone=len(places) == 1)
             elif field.name in beside:
                 values = field.values or field
