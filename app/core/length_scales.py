@@ -71,7 +71,10 @@ def length_scale(
         else:
             queries = seen(rows[sampled(rows.shape[0], _queries(rows), _SEED)])
             distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads, pause)
-            found = fsum(distances) / len(distances)
+            try:
+                found = fsum(distances) / len(distances)
+            except OverflowError:
+                found = np.inf
     if not 0 < found < np.inf:
         raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", _POINTER)
     return found

@@ -396,4 +396,5 @@ def check_room(client: redis.Redis, nbytes: int) -> None:
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
             info = client.info()
-        client.disk.check(nbytes, 0 if info["aof_rewrite_in_progress"] else held_bytes(info), info["run_id"])
+        held = 0 if info["aof_rewrite_in_progress"] else held_bytes(info)
+        client.disk.check(nbytes, held, info["run_id"], int(info.get("aof_current_size", 0)))

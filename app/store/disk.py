@@ -3,6 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ class Disk:
     min_free_bytes: int
     _seen: tuple[str, int, int] = ("", 0, 0)
     """Of which run of a server the folder is, and which it was when that was seen first."""
+    _was_short: bool = False
 
     @property
     def critical(self) -> int:
@@ -54,26 +56,40 @@ class Disk:
 
         It would not notice others in their place, and the next one would not find what was acknowledged meanwhile.
         """
-        (self.directory / FOLDER / MANIFEST).stat()
+        named = (self.directory / FOLDER / MANIFEST).stat()
         found = (self.directory / FOLDER).stat()
         there = run, found.st_dev, found.st_ino
         self._seen = there if run != self._seen[0] else self._seen
-        return self._seen == there
+        return self._seen == there and named.st_size > 0
 
-    def check(self, nbytes: int, held: int, run: str) -> None:
+    def is_short(self, written: int) -> bool:
+        """Whether the files together lack some of the bytes that the server has written, twice in a row.
+
+        Once it may have written them anew since it was asked how many there are.
+        """
+        there = 0
+        for path in (self.directory / FOLDER).iterdir():
+            with suppress(FileNotFoundError):  # one that it has just replaced
+                there += path.stat().st_size if path.suffix in (".rdb", ".aof") else 0
+        was, self._was_short = self._was_short, there < written
+        return was and self._was_short
+
+    def check(self, nbytes: int, held: int, run: str, written: int) -> None:
         """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.
 
-        StoreUnavailable if the files are not those of this run of its server.
+        StoreUnavailable if the files are not those of this run of its server, or not all that it has written.
 
         The store writes its file anew now and then, beside the old one. What it holds counts once for that, and what is
         new counts twice. So whoever deletes something from a full store gets the room back.
         """
         try:
-            free, is_served = self.free(), self.is_served(run)
+            free, is_served = self.free(), self.is_served(run) and not self.is_short(written)
         except OSError as error:
             raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
         if not is_served:
-            raise StoreUnavailable("others lie in the place of the files that the store's server writes")
+            raise StoreUnavailable(
+                "other files, or less of them, lie in the place of those that the store's server writes"
+            )
         if free < self.min_free_bytes + held + 2 * nbytes:
             detail = (
                 f"{nbytes} bytes more would not leave the store the room that it needs: its disk has {free} bytes "

@@ -94,3 +94,10 @@ def test_a_scale_per_column_is_as_its_deviation() -> None:
         np.testing.assert_allclose(per_column(2.5, form(rows)), told, rtol=1e-9)
         assert per_column(2.5, form(rows))[4:7:2] == (2.5, 2.5), "constant columns have the scale itself"
         assert per_column(2.5, form(np.ones((3, 2)))) == (2.5, 2.5)
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+def test_distances_beyond_float64_are_refused(heuristic: Heuristic) -> None:
+    rows = np.random.default_rng(3).choice([-1e308, 1e308], (30, 3))
+    with pytest.raises(InvalidInput, match="is inf on these rows; give a number"):
+        length_scale(heuristic, rows, "euclidean")

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from app.store import server as embedded_server
-from app.store.disk import Disk
+from app.store.disk import FOLDER, Disk
 from app.store.errors import StoreFull
 from app.store.server import Upkeep
 from service_tests.servers import EVERY_WRITE, until, valkey
@@ -102,8 +102,9 @@ def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeyp
     disk = Disk(tmp_path, 1000)
     monkeypatch.setattr(Disk, "free", lambda _: 1000 + 500 + 200)
     monkeypatch.setattr(Disk, "is_served", lambda *_: True)
-    disk.check(100, 500, "run")
+    (tmp_path / FOLDER).mkdir()
+    disk.check(100, 500, "run", 0)
     for nbytes, held in ((101, 500), (100, 501)):
         with pytest.raises(StoreFull, match=r"1700 bytes free.*min_free_bytes is 1000") as refused:
-            disk.check(nbytes, held, "run")
+            disk.check(nbytes, held, "run", 0)
         assert (refused.value.limit, refused.value.allowed) == ("min_free_bytes", 1000)

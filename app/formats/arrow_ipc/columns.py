@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +55,22 @@ def _refused() -> Iterator[None]:
 
 def _columns(schema: Schema, batches: Sequence[Batch]) -> Iterator[list[Column]]:
     """The columns of each batch; InvalidInput if a batch is not of this schema."""
-    first, dictionaries = 0, _Dictionaries()
+    first, dictionaries = 0, _Dictionaries({}, {})
     for batch in batches:
+        if batch.dictionary is not None:
+            dictionaries.batches[batch.dictionary] = batch
+            continue
         yield _of_batch(schema.fields, batch, dictionaries, first)
         first += batch.n
 
 
-_Dictionaries = dict[tuple[int, Field], Column]
-"""The values of dictionaries, by where they lie and what they are: many batches may have one."""
+class _Dictionaries(NamedTuple):
+    """The dictionaries of a stream, at some place in it."""
+
+    batches: dict[int, Batch]
+    """By their numbers."""
+    columns: dict[tuple[int, Field], Column]
+    """By where they lie and what they hold: made once, as many batches may have one."""
 
 
 def _of_batch(fields: Sequence[Field], batch: Batch, dictionaries: _Dictionaries, first: int = 0) -> list[Column]:
@@ -92,13 +101,13 @@ def _column(
     if field.item is not None:
         item = _column(field.item, batch, dictionaries, lengths, places[1 if field.size is not None else 2 :], 0)
     if field.values is not None:
-        known = batch.dictionaries.get(field.dictionary)
+        known = dictionaries.batches.get(field.dictionary)
         if known is None:
             raise InvalidInput(f"{field.quoted} has a dictionary that is not in the stream", pointer_to(field.name))
-        dictionary = dictionaries.get((id(known), field.values))
+        dictionary = dictionaries.columns.get((id(known), field.values))
         if dictionary is None:
             (dictionary,) = _of_batch([field.values], known, dictionaries)
-            dictionaries[id(known), field.values] = dictionary
+            dictionaries.columns[id(known), field.values] = dictionary
     views = [_buffer(batch, place, place[1]) for place in places[2:]] if field.format == "vu" else ()
     return Column(field, n, nulls != 0, own, views, item, dictionary, first=first)
 

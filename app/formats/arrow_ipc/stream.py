@@ -4,7 +4,7 @@ Nothing in a stream is trusted. What it says beside its buffers counts as what a
 of tables and fields are those of `Schema.fbs` and `Message.fbs` of the Arrow format, which never change.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from struct import unpack_from
 from typing import Any, NamedTuple
@@ -102,12 +102,12 @@ class Batch(NamedTuple):
     variadic: list[int]
     """Further buffers of each column of a type that has any number of them."""
     body: memoryview
-    dictionaries: "Mapping[int, Batch]"
-    """The dictionaries of its columns, by their numbers."""
+    dictionary: int | None
+    """The number of the dictionary whose values it has, for the record batches after it; None for a record batch."""
 
 
 def read(body: Body) -> tuple[Schema, list[Batch]]:
-    """The columns of a stream, and its record batches.
+    """The columns of a stream, and its record batches and dictionaries, in their order.
 
     Raises:
         InvalidInput: the body is no such stream, or uses what is not read here.
@@ -118,7 +118,6 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
         raise InvalidInput("an Arrow file came; an Arrow stream is wanted (pyarrow.ipc.new_stream, write_ipc_stream)")
     schema: Schema | None = None
     batches: list[Batch] = []
-    dictionaries: Mapping[int, Batch] = {}
     said = 0
     try:
         for message, content in _messages(whole):
@@ -131,9 +130,9 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
             if schema is None:
                 schema = _schema(table, header)
             elif kind == _RECORD_BATCH:
-                batches.append(_batch(header, content, dictionaries))
+                batches.append(_batch(header, content))
             elif kind == _DICTIONARY and (values := header.table(1)) is not None and not header.number(2, "B"):
-                dictionaries = {**dictionaries, header.number(0, "q"): _batch(values, content, {})}
+                batches.append(_batch(values, content, header.number(0, "q")))
             else:
                 what = "a change of a dictionary" if kind == _DICTIONARY else f"a message of type {kind}"
                 raise InvalidInput(f"{what} came in the Arrow stream; expected record batches")
@@ -179,7 +178,7 @@ def _schema(message: Table, schema: Table) -> Schema:
     return Schema([field_of(field) for field in schema.tables(1)], index)
 
 
-def _batch(header: Table, body: memoryview, dictionaries: Mapping[int, Batch]) -> Batch:
+def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Batch:
     compression = header.table(3)
     if compression is not None:
         codec = _CODECS.get(compression.number(0, "b"), "something")
@@ -197,7 +196,7 @@ def _batch(header: Table, body: memoryview, dictionaries: Mapping[int, Batch]) -
     variadic = _numbers(header, 4)
     if variadic and min(variadic) < 0:
         raise InvalidInput(f"a record batch has {min(variadic)} buffers of views")
-    return Batch(n, nodes, buffers, variadic, body, dictionaries)
+    return Batch(n, nodes, buffers, variadic, body, dictionary)
 
 
 def _numbers(header: Table, field: int, shape: tuple[int, ...] = (-1,)) -> list[Any]:
