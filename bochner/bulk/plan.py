@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from filelock import FileLock, Timeout
 
 from bochner.bulk.errors import Refused, Unreadable
 from bochner.bulk.files import File, is_empty, is_local, located, read_json, said, swept, write_json
 from bochner.bulk.formats import FORMATS, format_of
-from bochner.bulk.formats.base import Span
+from bochner.bulk.formats.base import Look, Span
 from bochner.bulk.formats.columns import Columns
 from bochner.bulk.work import Part, Task
 
@@ -22,14 +22,6 @@ _LOCK = "_bochner.lock"
 # Files of an object store are looked at together, as each takes a moment.
 _LOOKS = 32
 _MOST_TOLD = 10
-
-
-class Look(NamedTuple):
-    """What a first look at a file shows."""
-
-    spans: list[Span]
-    names: list[str] | None
-    """Of the columns of the vector, where they have some."""
 
 
 def planned(
@@ -76,9 +68,8 @@ def _words(names: Sequence[str]) -> str:
 
 def _look(file: File, columns: Columns, most: int) -> Look | str:
     """What a file shows, or what is wrong with it."""
-    source = FORMATS[format_of(file.name) or ""]
     try:
-        return Look(source.spans(file, columns, most), source.names(file, columns))
+        return FORMATS[format_of(file.name) or ""].look(file, columns, most)
     except Unreadable as error:
         return error.told(file.name)
     except (OSError, ValueError) as error:

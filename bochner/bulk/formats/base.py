@@ -27,6 +27,14 @@ class Span(NamedTuple):
     """How many; an estimate where the format cannot tell without reading them."""
 
 
+class Look(NamedTuple):
+    """What a first look at a file shows."""
+
+    spans: list[Span]
+    names: list[str] | None = None
+    """Of the columns of the vector, where they have some."""
+
+
 class Batch(NamedTuple):
     """Rows (n, d), and what is in the column of ids beside them, an array of Arrow or None."""
 
@@ -83,12 +91,8 @@ class Format(ABC):
     """Whether the spans of a file tell exactly how many rows they have."""
 
     @abstractmethod
-    def names(self, file: File, columns: Columns) -> list[str] | None:
-        """Names of the columns of the vector; None where they have none. Raises as `spans` does."""
-
-    @abstractmethod
-    def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
-        """The file in spans of about `most` rows, at least one.
+    def look(self, file: File, columns: Columns, most: int) -> Look:
+        """The file in spans of about `most` rows, at least one, and the names of its columns.
 
         Raises:
             Unreadable, OSError, ValueError: it is no such file, or its rows have another width.
@@ -96,7 +100,7 @@ class Format(ABC):
 
     @abstractmethod
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
-        """Begin to read a span, so many rows at a time. Raises as `spans` does, and while it is read."""
+        """Begin to read a span, so many rows at a time. Raises as `look` does, and while it is read."""
 
     @abstractmethod
     def write(self, sink: Any, shape: Shape) -> AbstractContextManager[Writer]:

@@ -13,7 +13,7 @@ from pyarrow import csv as arrow_csv
 
 from bochner.bulk.errors import Refused, Unreadable
 from bochner.bulk.files import File, located, taken
-from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
+from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, matrix
 
 # Of text, which is read as a whole.
@@ -38,12 +38,7 @@ class Csv(Format):
     suffixes = (".csv",)
     counts_rows = False
 
-    def names(self, file: File, columns: Columns) -> list[str] | None:
-        """Those in its first line, if that has names."""
-        head = _head(file, columns)
-        return columns.chosen(head.names)[0] if head.begins else None
-
-    def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
+    def look(self, file: File, columns: Columns, most: int) -> Look:
         """Runs of lines of some 32 MiB, each of which can be read without the others."""
         head = _head(file, columns)
         names, _ = columns.chosen(head.names)
@@ -54,7 +49,8 @@ class Csv(Format):
         while ends[-1] < file.size:
             ends.append(_line_end(file, ends[-1] + size))
         ends = ends if len(ends) > 1 else [head.begins, head.begins]
-        return [Span(ends[i], stop, round((stop - ends[i]) / head.line_bytes)) for i, stop in enumerate(ends[1:])]
+        spans = [Span(ends[i], stop, round((stop - ends[i]) / head.line_bytes)) for i, stop in enumerate(ends[1:])]
+        return Look(spans, names if head.begins else None)
 
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
         """Read a span as a whole; its rows are handed out in batches."""

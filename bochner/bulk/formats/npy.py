@@ -9,7 +9,7 @@ from numpy.lib import format as npy_format
 
 from bochner.bulk.errors import Refused, Unreadable
 from bochner.bulk.files import File, is_local, located, opened, taken
-from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
+from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns
 
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
@@ -20,10 +20,7 @@ class Npy(Format):
 
     suffixes = (".npy",)
 
-    def names(self, file: File, columns: Columns) -> None:
-        """An array has none."""
-
-    def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
+    def look(self, file: File, columns: Columns, most: int) -> Look:
         """Equal numbers of rows, any of which can be read without the others."""
         if columns.names is not None or columns.ids is not None:
             raise Unreadable("a .npy has no columns with names")
@@ -39,7 +36,7 @@ class Npy(Format):
         if fortran_order and not is_local(file.url):
             raise Unreadable("its array is in Fortran order, which is read on this machine only")
         stops = [*range(most, shape[0], most), shape[0]]
-        return [Span(i * most, stop, stop - i * most) for i, stop in enumerate(stops)]
+        return Look([Span(i * most, stop, stop - i * most) for i, stop in enumerate(stops)])
 
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
         """Read rows in blocks."""

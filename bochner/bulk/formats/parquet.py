@@ -9,7 +9,7 @@ from fsspec.parquet import open_parquet_file
 from pyarrow import parquet
 
 from bochner.bulk.files import File, is_local, located, opened
-from bochner.bulk.formats.base import Array, Batch, Format, Reading, Shape, Span, Writer
+from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_type, results
 from bochner_client.tables import schema_of
 
@@ -24,24 +24,19 @@ class Parquet(Format):
 
     suffixes = (".parquet", ".pq")
 
-    def names(self, file: File, columns: Columns) -> list[str] | None:
-        """The columns of numbers; None where a row is one list, however it is called."""
-        with _opened(file.url) as table:
-            names, _ = _chosen(table, columns)
-        return names if len(names) > 1 else None
-
-    def spans(self, file: File, columns: Columns, most: int) -> list[Span]:
+    def look(self, file: File, columns: Columns, most: int) -> Look:
         """Row groups together, as long as they have `most` rows at most; a larger one for itself."""
         with _opened(file.url) as table:
-            names, _ = _chosen(table, columns)
-            check_schema(schema_of(table.schema_arrow), names, columns.width)
+            schema = schema_of(table.schema_arrow)
+            names, _ = columns.chosen(table.schema_arrow.names, schema.frame_index)
+            check_schema(schema, names, columns.width)
             sizes = [table.metadata.row_group(group).num_rows for group in range(table.num_row_groups)]
         found = [Span(0, 0, 0)]
         for group, rows in enumerate(sizes):
             if found[-1].rows and found[-1].rows + rows > most:
                 found.append(Span(group, group, 0))
             found[-1] = Span(found[-1].start, group + 1, found[-1].rows + rows)
-        return found
+        return Look(found, names if len(names) > 1 else None)  # a column of lists may have any name
 
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
         """Read row groups page by page."""
