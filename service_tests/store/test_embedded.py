@@ -13,8 +13,8 @@ import pytest
 import redis
 
 from app.store import server
-from app.store.embedded import CHECK_SECONDS, EmbeddedStore
-from app.store.server import StoreNotStarted, find_binary
+from app.store.embedded import EmbeddedStore
+from app.store.server import Server, StoreNotStarted, find_binary
 from service_tests.servers import until
 from service_tests.store.site import Site, ended, lives, reachable, server_pid
 
@@ -136,12 +136,28 @@ def test_a_server_that_is_killed_comes_back_with_its_data(site: Site, caplog: py
     assert "is gone; starting it again" in caplog.text
 
 
-def test_a_server_whose_socket_is_removed_is_ended_and_comes_back_and_never_beside_another(site: Site) -> None:
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
+    """The looks that are taken at a server from now on."""
+    looks: list[Server] = []
+    look = EmbeddedStore._has_lost_only_its_socket
+
+    def noted(self: EmbeddedStore, running: Server) -> bool:
+        looks.append(running)
+        return look(self, running)
+
+    monkeypatch.setattr(EmbeddedStore, "_has_lost_only_its_socket", noted)
+    return looks
+
+
+def test_a_server_whose_socket_is_removed_is_ended_and_comes_back_and_never_beside_another(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     socket, folder, away = (site.data / name for name in ("store.sock", "appendonlydir", "away"))
     with site.store() as store:
         folder.rename(away)
         socket.unlink()
-        time.sleep(3 * CHECK_SECONDS)
+        looks = counted(monkeypatch)
+        until(lambda: len(looks) > 3)
         assert lives(*site.pids()), "only it has what was in the files"
         away.rename(folder)
         until(lambda: reachable(store.url))
