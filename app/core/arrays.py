@@ -177,7 +177,7 @@ def largest(rows: Rows) -> float:
     return float(max(values.max(), -values.min())) if values.size else 0.0
 
 
-def first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
+def _first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
     """The place, among all entries in C order, of the first whole number that a dtype rounds; None if there is none."""
     digits = np.finfo(dtype).nmant + 1
     if not whole.size or (-(1 << digits) <= int(whole.min()) and int(whole.max()) <= 1 << digits):
@@ -190,7 +190,7 @@ def first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
 
 def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
     """Raise InvalidInput naming the first whole number that the dtype rounds, if there is one."""
-    rounded = first_rounded(rows, dtype)
+    rounded = _first_rounded(rows, dtype)
     if rounded is not None:
         row, column = divmod(rounded, rows.shape[1])
         detail = f"row {row}, column {column} is {rows[row, column]}, which {dtype} would round"

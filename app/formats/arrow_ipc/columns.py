@@ -133,9 +133,9 @@ def _buffer(batch: Batch, place: list[int], n: int) -> NDArray[np.uint8]:
 
 def _beside(field: Field, parts: Sequence[Column], body: Body) -> Ids:
     """The ids of all batches, or their tags, one after the other."""
-    missing = [part.first + int(part.missing()[0]) for part in parts if part.missing().size]
-    if field.name == ID and missing:
-        raise TableError(f"has no {field.name}", field.name, missing[0])
+    for part in parts if field.name == ID else ():
+        if (missing := part.missing()).size:
+            raise TableError(f"has no {ID}", ID, part.first + int(missing[0]))
     if not (field.values or field).is_whole:
         return _texts(parts, field.name, body)
     numbers = [part.whole() for part in parts]

@@ -12,38 +12,32 @@ _NUMBERS = dict(
 )
 FORMATS = {np.dtype(dtype): kind for kind, dtype in _NUMBERS.items()}
 """The formats of dtypes."""
-# By how the formats of all other types begin; longer beginnings first.
-_NAMES = dict(
-    zip(
-        (
-            "+vl",
-            "+vL",
-            "+u",
-            "+l",
-            "+L",
-            "+w",
-            "+s",
-            "+m",
-            "+r",
-            "td",
-            "tt",
-            "ts",
-            "tD",
-            "ti",
-            "vz",
-            "z",
-            "Z",
-            "w",
-            "d",
-        ),
-        (
-            *("list_view", "large_list_view", "union", "list", "large_list", "fixed_size_list", "struct", "map"),
-            *("run_end_encoded", "date", "time", "timestamp", "duration", "interval", "binary_view", "binary"),
-            *("large_binary", "fixed_size_binary", "decimal"),
-        ),
-        strict=True,
-    )
-) | {"vu": "utf8_view", "u": "utf8", "U": "large_utf8", "n": "null"}
+# By how the formats of all other types begin.
+_NAMES = {
+    "+vl": "list_view",
+    "+vL": "large_list_view",
+    "+u": "union",
+    "+l": "list",
+    "+L": "large_list",
+    "+w": "fixed_size_list",
+    "+s": "struct",
+    "+m": "map",
+    "+r": "run_end_encoded",
+    "td": "date",
+    "tt": "time",
+    "ts": "timestamp",
+    "tD": "duration",
+    "ti": "interval",
+    "vz": "binary_view",
+    "z": "binary",
+    "Z": "large_binary",
+    "w": "fixed_size_binary",
+    "d": "decimal",
+    "vu": "utf8_view",
+    "u": "utf8",
+    "U": "large_utf8",
+    "n": "null",
+}
 _TEXTS = ("u", "U", "vu")
 
 

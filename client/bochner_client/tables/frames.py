@@ -48,7 +48,7 @@ class SeriesColumn:
             return objects_as_numbers(self.series.to_numpy(), self.field, self.first)
         dtype = self.field.storage
         if isinstance(self.series.dtype, np.dtype):
-            return with_missing(self.series.to_numpy(), np.empty(0, np.intp), self.field, self.first)
+            return with_missing(self.series.to_numpy(), np.empty(0, np.intp))
         missing = np.flatnonzero(self.series.isna().to_numpy())
         known = self.series.fillna(dtype.type(0)) if missing.size else self.series
         return with_missing(known.to_numpy(dtype), missing, self.field, self.first)

@@ -14,7 +14,7 @@ Array = NDArray[Any]
 _AT_A_TIME = 1 << 16
 
 
-def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field, first: int) -> Array:
+def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field | None = None, first: int = 0) -> Array:
     """Numbers (n,) with NaN at the places that are missing, in a dtype that has it; float16 as float32.
 
     Raises:
@@ -81,9 +81,7 @@ def unmasked(x: Any) -> Array:
     found = np.asarray(x)
     if not np.ma.isMaskedArray(x) or not x.mask.any():
         return found
-    hidden = x.mask.ravel()
-    filled = with_missing(found.ravel(), np.flatnonzero(hidden), Field("the array", ""), 0)
-    return filled.reshape(found.shape)
+    return with_missing(found.ravel(), np.flatnonzero(x.mask)).reshape(found.shape)
 
 
 def is_missing(value: object) -> bool:

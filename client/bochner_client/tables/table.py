@@ -127,9 +127,9 @@ class Table:
         """
         stop = self.n if stop is None else stop
         parts = [
-            [batch[place].part(max(start, begun) - begun, min(stop, end) - max(start, begun)) for place in self._places]
+            [batch[place].part(low - begun, high - low) for place in self._places]
             for batch, begun, end in zip(self._batches, self._starts, self._starts[1:], strict=False)
-            if begun < stop and start < end and begun < end
+            if (low := max(start, begun)) < (high := min(stop, end))
         ]
         if not self.is_of_lists:
             return _side_by_side([[one.numbers() for one in part] for part in parts], self.fields, stop - start, check)

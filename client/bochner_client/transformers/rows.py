@@ -67,7 +67,7 @@ class Rows:
         some = self._table.rows(start, stop) if self._table is not None else self._x[start:stop]
         if isinstance(some, np.ndarray) and some.dtype.kind not in "biufc":
             some = as_numbers(some)
-        if isinstance(some, np.ndarray):
+        if isinstance(some, np.ndarray) and some.dtype.kind in "iu":
             check_exact(some.ravel(), np.dtype(np.float64), None, start, self.d)
         checked: Any = check_array(
             some,
