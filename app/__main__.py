@@ -36,14 +36,14 @@ def main() -> None:
     try:
         options.pop("run")(**options)
     except ValidationError as error:
-        sys.exit("\n".join(map(_told, error.errors())))
+        sys.exit("\n".join(map(_describe_error, error.errors())))
     except (ValueError, BackupFailed, StoreNotStarted, OSError) as error:
         sys.exit(str(error))
     except StoreUnavailable as error:
         sys.exit(in_full(error))
 
 
-def _told(error: ErrorDetails) -> str:
+def _describe_error(error: ErrorDetails) -> str:
     """What is wrong with an option; a key is not repeated."""
     if not error["loc"]:
         return error["msg"]

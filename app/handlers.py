@@ -19,10 +19,10 @@ from app.jobs.worker import JobLimits, Worker
 from app.metrics.meters import Heartbeat, Slot
 from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
-from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detached
+from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detach_rows
 from app.services.warm_up import cold, get_ready
 from app.settings import Settings, counters
-from app.spans import begun
+from app.spans import start_spans
 from app.wiring import Wired, quota_of, store_client, wire
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ def run_worker(settings: Settings) -> None:
         Heartbeat(Slot(directory), "worker").start()
     limits = JobLimits(settings.max_job_seconds, settings.max_job_bytes)
     of_store = partial(store_client, settings), settings.store_timeout
-    spans = begun(settings.traces)
+    spans = start_spans(settings.traces)
     Worker(*of_store, job_handlers(settings), limits, settings.job_ttl, quota_of(settings), spans).run()
     spans.close()
 
@@ -50,7 +50,7 @@ def job_handlers(settings: Settings) -> Handlers:
     """The handlers of every kind of job, on the store at `settings.redis_url`."""
     wired = wire(settings)
     return {
-        map_creation.KIND: partial(map_creation.build_reserved, wired.map_store, wired.datasets, settings.threads),
+        map_creation.KIND: partial(map_creation.build_reservation, wired.map_store, wired.datasets, settings.threads),
         DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
         RECOMMEND: partial(_measure, partial(_recommendation, wired)),
         ADVISE: partial(_measure, partial(_advice, wired)),
@@ -63,18 +63,18 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
     payload = context.payload
     wanted, subject = DIAGNOSTICS[payload["diagnostic"]], wired.maps.open(payload["map"])
     spec = subject.feature_map.spec
-    options, posted = wanted.model_validate_json(payload["options"]), _posted(context)
+    options, posted = wanted.model_validate_json(payload["options"]), _read_rows(context)
     # Rows that are attached went through the gate, and so the map's input, when the job was submitted.
     attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
     references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
-    given = wired.datasets.gated(references, spec.gate)
+    given = wired.datasets.read_rows(references, spec.gate)
     given.rows.update(attached)
     return wired.measurements.diagnostic(subject, options, given)
 
 
 def _recommendation(wired: Wired, context: JobContext) -> Measurement:
     options = SettledOptions.model_validate_json(context.payload["options"])
-    return wired.recommendations.measurement(options, _posted(context), _parsed)
+    return wired.recommendations.measurement(options, _read_rows(context), _parse)
 
 
 def _advice(wired: Wired, context: JobContext) -> Measurement:
@@ -92,14 +92,14 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
     return {media_type: write() for media_type, write in written.items()}
 
 
-def _posted(context: JobContext) -> Posted:
+def _read_rows(context: JobContext) -> Posted:
     """The rows that a job was submitted with, or the references to them."""
     return {
-        member: detached(context.attachment(member)) if reference is None else Reference(*reference)
+        member: detach_rows(context.attachment(member)) if reference is None else Reference(*reference)
         for member, reference in context.payload["rows"].items()
     }
 
 
-def _parsed(model: type[Any], body: Buffer) -> Any:
+def _parse(model: type[Any], body: Buffer) -> Any:
     """Read a model. Its JSON was checked when the job was submitted."""
     return model.model_validate_json(body)

@@ -18,23 +18,23 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from app.api import documents, problems, schemas
-from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, permit, permitted
+from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, check_role, permit
 from app.api.admission import Admission, Asked, Together
 from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.delivery import Content, Delivery
-from app.api.etags import NotModified, not_modified
+from app.api.etags import NotModified, not_modified_response
 from app.api.interest import Interest, Shutdown
-from app.api.observation import Observation, shortened
+from app.api.observation import Observation, shorten_addresses
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import declared
-from app.metrics.meters import Heartbeat, Meters, Slot, gauge, shared
+from app.metrics.meters import Heartbeat, Meters, Slot, gauge, share_directory
 from app.services.cache import Cache
 from app.services.warm_up import get_ready
 from app.settings import Settings, counters, share_counters
-from app.spans import begun
+from app.spans import start_spans
 from app.wiring import wire
 
 Call = Callable[[str, Request, Context], Awaitable[Response]]
@@ -55,9 +55,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(permitted), Depends(refuse_unclear_parameters)],
+        dependencies=[Depends(check_role), Depends(refuse_unclear_parameters)],
         responses=schemas.PROBLEM_ANSWER,
-        exception_handlers=problems.HANDLERS | {NotModified: not_modified},
+        exception_handlers=problems.HANDLERS | {NotModified: not_modified_response},
     )
     # The innermost first: what is added later sees a request earlier, and its answer later.
     app.add_middleware(Content, readers=context.admission.readers)
@@ -79,14 +79,14 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 def _context(settings: Settings) -> Context:
     """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
-    meters, spans = _meters(), begun(settings.traces)
+    meters, spans = _meters(), start_spans(settings.traces)
 
     def heard(command: str, seconds: float, failed: bool) -> None:
         meters.asked_store(command, seconds, failed)
         spans.asked_store(command, seconds, failed)
 
-    wired = wire(settings, heard, meters.used)
-    admission = Admission(settings, meters.waited, spans.part)
+    wired = wire(settings, heard, meters.count_use)
+    admission = Admission(settings, meters.count_wait, spans.part)
     access = Access(
         settings.keys_required,
         Hosts(settings.hosts, near=not settings.allowed_hosts),
@@ -113,7 +113,7 @@ def _meters() -> Meters:
     directory = counters()
     if directory is None:
         own = ExitStack()
-        directory = own.enter_context(shared())
+        directory = own.enter_context(share_directory())
         atexit.register(own.close)
         share_counters(directory)
     return Meters(Slot(directory))
@@ -123,7 +123,7 @@ def _meters() -> Meters:
 async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings | Meters]]:
     """The life of a process: start the threads beside the requests, and close the services after the last request."""
     context.shutdown.notice()
-    logging.getLogger(ACCESS).addFilter(shortened)
+    logging.getLogger(ACCESS).addFilter(shorten_addresses)
     # On a thread of its own: the process answers at once, and is ready when everything is compiled.
     threading.Thread(target=get_ready, name="warm-up", daemon=True).start()
     threading.Thread(target=context.status.watch, name="readiness", daemon=True).start()

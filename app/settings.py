@@ -298,7 +298,7 @@ class ClientSettings(BaseSettings):
     key_file: Path | None = None
     """File with the key, in the place of `key`."""
 
-    def key_given(self) -> str | None:
+    def read_key(self) -> str | None:
         """The key, from wherever it is; ValueError if its file cannot be read."""
         if self.key is not None or self.key_file is None:
             return self.key

@@ -19,7 +19,7 @@ Told = Callable[[Attributes], None]
 """Is told what a span has found out when it ends. `error.type` among it says that it has failed."""
 
 
-def _ignored(_: Attributes) -> None:
+def _ignore(_: Attributes) -> None:
     """For a span that nobody wants."""
 
 
@@ -49,7 +49,7 @@ class Spans:
     def _remote(self, name: str, kind: str, attributes: Attributes, of: InWork) -> AbstractContextManager[Told]:
         """A span that goes on with the trace of who has asked; from then on the request is traced as part of it."""
         del name, kind, attributes, of
-        return nullcontext(_ignored)
+        return nullcontext(_ignore)
 
 
 class OpenTelemetry(Spans):
@@ -119,6 +119,6 @@ class OpenTelemetry(Spans):
             span.set_status(self._trace.StatusCode.ERROR)
 
 
-def begun(wanted: bool) -> Spans:
+def start_spans(wanted: bool) -> Spans:
     """Spans, if they are wanted."""
     return OpenTelemetry() if wanted else Spans()

@@ -23,7 +23,7 @@ from app.store.account import Account, Quota
 from app.store.connection import Client, Heard, connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
-from app.store.keys import Keys, KeyStore, RateStore, Taken, changed, note_use
+from app.store.keys import Keys, KeyStore, RateStore, Taken, note_use, reload
 from app.store.maps import MapManifest, MapStore
 from app.store.pins import Pins
 from app.store.servers import StoreInfo, check_writable, keeping
@@ -88,11 +88,11 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
 
     limits = Limits(*(getattr(settings, limit) for limit in Limits._fields))
 
-    def kept() -> StoreInfo:
+    def read_store_info() -> StoreInfo:
         identity.settle(client)
         return keeping(client)
 
-    status = Status(kept, lambda: check_writable(client), settings.allow_volatile_store)
+    status = Status(read_store_info, lambda: check_writable(client), settings.allow_volatile_store)
     quota = quota_of(settings)
     account = Account(client, quota)
     jobs = Jobs(client, settings.max_queued_jobs, settings.job_ttl, quota)
@@ -113,7 +113,7 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
         account=account,
         keep_pins_tidy=pins.keep_tidy,
         keys=KeyService(KeyStore(client, settings.max_keys), account),
-        keys_changed=partial(changed, client, loop_client),
+        keys_changed=partial(reload, client, loop_client),
         note_use=partial(note_use, loop_client),
         take_requests=RateStore(loop_client).take,
         limits=limits,

@@ -67,8 +67,8 @@ def cost_table(repeats: int, threads: int) -> None:
     print("|" + " --- |" * 5)
     for s, d in SIZES:
         (alone, frequencies), (together, _) = example(s, d, 1), example(s, d, threads)
-        one = seconds(partial(alone.normalized, frequencies), repeats)
-        all_of_them = seconds(partial(together.normalized, frequencies), repeats)
+        one = seconds(partial(alone.evaluate, frequencies), repeats)
+        all_of_them = seconds(partial(together.evaluate, frequencies), repeats)
         print(f"| {s} | {d} | {1e3 * one:.1f} | {1e9 * one / s**2 / d:.2f} | {1e3 * all_of_them:.1f} |", flush=True)
 
 
@@ -98,10 +98,10 @@ def gradient_table(repeats: int, threads: int) -> None:
 
 def peak() -> None:
     """In a fresh process: print the most memory that a value takes, in MB."""
-    example(40, 3, 1)[0].normalized(example(40, 3, 1)[1])
+    example(40, 3, 1)[0].evaluate(example(40, 3, 1)[1])
     measure, frequencies = example(*CENSUS, 1)
     with Peak() as most:
-        measure.normalized(frequencies)
+        measure.evaluate(frequencies)
     print(f"{(most.bytes - most.before) / 1e6:.0f}")
 
 

@@ -101,26 +101,26 @@ def _landmarks(rows: np.ndarray, s: int) -> np.ndarray:
 def _of_landmarks(rows: np.ndarray, s: int, threads: int) -> Callable[[], object]:
     """A map of the same kernel and landmarks as scikit-learn's."""
     from app.core.building import Building
-    from app.core.maps import made
+    from app.core.maps import make_map
     from app.core.spec import MapSpec
 
     d = rows.shape[1]
     sampler = {"kind": "uploaded_landmarks", "landmarks": _landmarks(rows, s).tolist()}
     kernel = {"kind": "gaussian", "length_scale": d**0.5}
     members = {"input_dim": d, "dtype": rows.dtype.name, "kernel": kernel, "sampler": sampler}
-    feature_map = made(MapSpec.model_validate_json(json.dumps(members)), Building(threads))
+    feature_map = make_map(MapSpec.model_validate_json(json.dumps(members)), Building(threads))
     return lambda: feature_map.transform(rows)
 
 
 def _ours(kind: str, rows: np.ndarray, s: int, threads: int) -> Callable[[], object]:
-    from app.core.maps import FourierMap, opened
+    from app.core.maps import FourierMap, open_map
     from app.core.spec import MapSpec
 
     sampler, form = kind.split()
     members = {"input_dim": rows.shape[1], "s": s, "seed": 1, "form": form, "dtype": rows.dtype.name}
     kinds = {"kernel": {"kind": "gaussian", "length_scale": 10.0}, "sampler": {"kind": sampler}}
     spec = MapSpec.model_validate(members | kinds)
-    feature_map = opened(spec, FourierMap.build(spec).arrays, threads)
+    feature_map = open_map(spec, FourierMap.build(spec).arrays, threads)
     return lambda: feature_map.transform(rows)
 
 

@@ -17,7 +17,7 @@ from scipy import sparse
 
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.hashing.parameter_stream import philox
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, make_map
 from app.core.spec import MapSpec
 from benchmarks.timing import Plan, Report, Times, in_turns
 
@@ -44,7 +44,7 @@ def rows_of(case: str, n: int) -> sparse.csr_array:
 def opened(kind: str, dim: int) -> FeatureMap:
     """A map of kernel gmm, on one thread."""
     asked = {"input_dim": dim, "kernel": {"kind": "gmm"}, "sampler": {"kind": kind}, "s": S, "seed": 1}
-    return made(MapSpec.model_validate(asked))
+    return make_map(MapSpec.model_validate(asked))
 
 
 def worked(work: Callable[[], object]) -> Callable[[], float]:

@@ -15,7 +15,7 @@ from scipy.spatial.distance import pdist
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.maps.landmarks.landmark_map import split
 from app.core.maps.landmarks.samplers import Landmarks, Selection
 from app.core.spec import MapSpec
@@ -92,7 +92,7 @@ def fitted(method: str, data: Data, columns: int, seed: int) -> Fitted:
     spec, building = spec_of(method, data, columns, seed), Building(rows=lambda *_: data.learned)
     if method == NYSTROEM and data.sigma is not None:
         return _peer(spec, building, 0.5 / data.sigma**2)
-    feature_map = made(spec, building)
+    feature_map = make_map(spec, building)
     return Fitted(
         feature_map.n_output,
         lambda rows: feature_map.gram(rows, rows),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sklearn import datasets
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.spec import MapSpec
 from app.services.limits import Limits
 from app.services.vectors import similarity_of_vectors
@@ -58,7 +58,7 @@ def coverage(x: Matrix, y: Matrix, by: Encoder, s: int, seeds: range, gamma: flo
     document: dict[str, Any] = {"input_dim": x.shape[1], "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": s}
     for seed in seeds:
         spec = MapSpec.model_validate_json(json.dumps(document | {"seed": seed, "dtype": "float64"}))
-        answer: Any = similarity_of_vectors(made(spec), x, y, by, gamma, _LIMITS)
+        answer: Any = similarity_of_vectors(make_map(spec), x, y, by, gamma, _LIMITS)
         of = "" if gamma is None else "rbf_"
         exact = answer["exact" if gamma is None else "rbf_exact"]
         low, high = answer[f"{of}interval"].T

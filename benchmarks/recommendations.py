@@ -32,13 +32,13 @@ from scipy.spatial.distance import pdist
 from sklearn import datasets
 
 from app.core.building import Building
-from app.core.datasets import sampled
+from app.core.datasets import sample_rows
 from app.core.errors import InvalidInput
 from app.core.kernels.gaussian import Gaussian
-from app.core.maps import family_of, made
+from app.core.maps import family_of, make_map
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.measuring import shared_out
-from app.core.recommendations.trials import MOST_ROWS, recommended
+from app.core.recommendations.trials import MOST_ROWS, recommend
 from app.core.spec import MapSpec, Sampler
 from benchmarks.data import neighbour_distance, standardised
 
@@ -124,7 +124,7 @@ def errors(spec: MapSpec, case: Case, exact: Rows, seeds: int) -> Rows:
     order = np.random.default_rng(0).permutation(n)
     found, begun = [], time.process_time()
     for seed in range(_FIRST_SEED, _FIRST_SEED + seeds):
-        its_map = made(spec.model_copy(update={"seed": seed}), Building(rows=lambda *_: case.learned))
+        its_map = make_map(spec.model_copy(update={"seed": seed}), Building(rows=lambda *_: case.learned))
         if its_map.n_output > case.budget:
             raise InvalidInput("wider than the budget")
         missed, squares = np.square(its_map.gram(case.judged, case.judged) - exact), np.square(exact)
@@ -175,13 +175,13 @@ def brute_force(case: Case, exact: Rows, seeds: int) -> dict[str, tuple[MapSpec,
 def best_spec(case: Case, is_dataset: bool) -> tuple[MapSpec, float]:
     """The recommended spec of seed 0, and the seconds of processor that it took."""
     n = len(case.learned)
-    taken = sampled(n, min(MOST_ROWS, n), 0)
+    taken = sample_rows(n, min(MOST_ROWS, n), 0)
     shares = shared_out(taken, n, 0, learns=is_dataset)
     learned_rows = len(shares.reported.learned)
     wanted = Wanted(case.budget, None, dataset="learned" if is_dataset else None, learned_rows=learned_rows)
     building = Building(rows=lambda *_: case.learned)
     begun = time.process_time()
-    answer = recommended(case.learned[taken], [case.kernel], wanted, shares=shares, building=building)
+    answer = recommend(case.learned[taken], [case.kernel], wanted, shares=shares, building=building)
     return MapSpec.model_validate_json(json.dumps(answer["best"])), time.process_time() - begun
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.spec import MapSpec
 from benchmarks.data import SETS, loaded, neighbour_distance
 from benchmarks.timing import Plan, Report
@@ -43,7 +43,7 @@ def errors(rows: Rows, sigma: float, s: int, sampler: dict[str, str], seeds: int
     for seed in range(seeds):
         kernel = {"kind": "gaussian", "length_scale": sigma}
         spec = {"input_dim": rows.shape[1], "kernel": kernel, "sampler": sampler, "s": s, "seed": seed}
-        feature_map = made(MapSpec.model_validate(spec))
+        feature_map = make_map(MapSpec.model_validate(spec))
         if exact is None:
             exact = feature_map.exact_gram(rows, rows)
         found.append(np.linalg.norm(feature_map.gram(single, single) - exact) / np.linalg.norm(exact))

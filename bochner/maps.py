@@ -12,7 +12,7 @@ from app.core.arrays import Array, PostedRows, Rows
 from app.core.building import Building, no_rows
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import BitsOf, CodeOptions, Codes, Encoding
-from app.core.maps import FeatureMap, family_of, made, opened
+from app.core.maps import FeatureMap, family_of, make_map, open_map
 from app.core.spec import MapSpec
 from app.processors import available
 from bochner_client.arrays import as_numbers
@@ -93,7 +93,7 @@ def build(spec: Mapping[str, Any], datasets: Mapping[str, PostedRows] | None = N
         return known[dataset] if dataset in known else no_rows(dataset, pointer)
 
     building = Building(threads=threads or available(), rows=rows)
-    return Map(made(MapSpec.model_validate_json(json.dumps(spec)).as_asked(), building))
+    return Map(make_map(MapSpec.model_validate_json(json.dumps(spec)).with_defaults(), building))
 
 
 def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
@@ -111,4 +111,4 @@ def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
         if stream != family.parameter_stream:
             raise InvalidInput(f"the file has hash stream {stream}; this version has {family.parameter_stream}")
         frozen = {name: members[name] for name in family.frozen(spec) if name in members.files}
-    return Map(opened(spec, frozen, threads or available()))
+    return Map(open_map(spec, frozen, threads or available()))

@@ -115,7 +115,7 @@ class KnownKeys:
         await self._look(time.monotonic() - _FRESH_SECONDS)
         return self._valid(key_id)
 
-    def remembered(self, text: bytes) -> Key | None:
+    def recall(self, text: bytes) -> Key | None:
         """The key whose text this is, as the store last told it; None if it told of none, or over an hour ago."""
         if time.monotonic() - self._told_at > _REMEMBERED_SECONDS:
             return None
@@ -246,18 +246,18 @@ def permit(operation: str, state: Mapping[str, Any]) -> None:
         return
     key: Key | None = state["key"]
     if key is None:
-        raise unauthorized(f"no key came; one with role {needed} is wanted")
+        raise unauthorized_refusal(f"no key came; one with role {needed} is wanted")
     raise Refusal("forbidden", f"key {key.name!r} has role {key.role}; {needed} is wanted")
 
 
-async def permitted(request: Request) -> None:
+async def check_role(request: Request) -> None:
     """Refuse a request whose role does not include what its route does. Nothing of its body has been read yet."""
     route = request.scope["route"]
     if isinstance(route, APIRoute):
         permit(route.operation_id or route.name, request.scope["state"])
 
 
-def unauthorized(detail: str, error: str | None = None) -> Refusal:
+def unauthorized_refusal(detail: str, error: str | None = None) -> Refusal:
     """The refusal of a request without a key that would do; `error` is that of RFC 6750, where something came."""
     challenge = 'Bearer realm="bochner"' + (f', error="{error}"' if error else "")
     return Refusal("unauthorized", detail, headers={"WWW-Authenticate": challenge})
@@ -334,14 +334,16 @@ class Access:
             raise Refusal("misdirected", f"host {host[:80]!r} came, which BOCHNER_ALLOWED_HOSTS does not name")
 
     async def _key(self, scope: Scope) -> Key | None:
-        text = _given(scope)
+        text = _read_key(scope)
         if not self.required and (text is None or id_in(text) is None):
             return None  # credentials of somebody else, as of a proxy
         if text is None:
-            raise unauthorized("no key came; `Authorization: Bearer KEY` is wanted")
+            raise unauthorized_refusal("no key came; `Authorization: Bearer KEY` is wanted")
         key = await self.keys.find(text)
         if key is None:
-            raise unauthorized("no key that is valid here came; `Authorization: Bearer KEY` is wanted", "invalid_token")
+            raise unauthorized_refusal(
+                "no key that is valid here came; `Authorization: Bearer KEY` is wanted", "invalid_token"
+            )
         wait = await self._rates.wait(key)
         if key.rate is not None and wait > 0:
             detail = f"key {key.name!r} may ask {key.rate:g} times a second, and {key.burst} times at once"
@@ -355,7 +357,7 @@ class Access:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 return await self._key(scope)
         except (StoreUnavailable, TimeoutError) as error:
-            key = self.keys.remembered(_given(scope) or b"")
+            key = self.keys.recall(_read_key(scope) or b"")
             if key is None:
                 raise StoreUnavailable("the store does not answer, and did not tell of this key before") from error
             return key
@@ -399,11 +401,11 @@ def _values(scope: Scope, name: bytes) -> list[bytes]:
     return [value for header, value in scope["headers"] if header == name]
 
 
-def _given(scope: Scope) -> bytes | None:
+def _read_key(scope: Scope) -> bytes | None:
     """The text that a request gives as its key; empty for credentials of another kind, None for none."""
     came = _values(scope, b"authorization")
     if len(came) > 1:
-        raise unauthorized(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
+        raise unauthorized_refusal(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
     return _text(came[0], scope["method"]) if came else None
 
 

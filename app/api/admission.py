@@ -104,7 +104,7 @@ class Sender:
 
     async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
         """The next message of the client, a part of its body; Refusal if that takes too long."""
-        settings, passed = self._settings, self._passed()
+        settings, passed = self._settings, self._elapsed_seconds()
         rate = settings.min_body_rate
         # From its beginning on, after which what has come is too little.
         in_time = max(_SLOW_SECONDS, self.came / rate) if rate else inf
@@ -139,7 +139,7 @@ class Sender:
             self._in_the_way = True
             self._waiting.reschedule(asyncio.get_running_loop().time())
 
-    def _passed(self) -> float:
+    def _elapsed_seconds(self) -> float:
         return time.monotonic() - self._began
 
     def _refusal(self, name: str) -> Refusal:
@@ -149,7 +149,7 @@ class Sender:
             "body_timeout": f"and not all in {value:g}",
             "min_body_rate": f"fewer than {value:g} a second" + (", and others wait" if self._in_the_way else ""),
         }
-        detail = f"{self.came} bytes came in {self._passed():.1f} seconds, {wanted[name]}"
+        detail = f"{self.came} bytes came in {self._elapsed_seconds():.1f} seconds, {wanted[name]}"
         return Refusal("request-timeout", detail, **limit(name, value))
 
 
@@ -417,13 +417,13 @@ class Admission:
         """
         waiting = asyncio.timeout(ends_at - time.monotonic())
 
-        async def begun() -> Result:
+        async def begin() -> Result:
             waiting.reschedule(None)
             return await anyio.to_thread.run_sync(partial(self.at_once, work), limiter=self._threads)
 
         try:
             async with waiting:
-                return await places.run(begun)
+                return await places.run(begin)
         except TimeoutError:
             if not waiting.expired():  # it is of the work
                 raise
@@ -448,11 +448,11 @@ class Admission:
     ) -> Result:
         asked = time.perf_counter()
 
-        def begun() -> Result:
+        def begin() -> Result:
             self._waited(waits_for, time.perf_counter() - asked)
             return work()
 
-        return await self._turns[waits_for].run(partial(anyio.to_thread.run_sync, begun, limiter=self._threads), left)
+        return await self._turns[waits_for].run(partial(anyio.to_thread.run_sync, begin, limiter=self._threads), left)
 
 
 Answer = TypeVar("Answer")
@@ -541,7 +541,7 @@ class Together:
                 steps = list(accumulate(one.steps for one in waiting))
                 n = max(1, bisect_right(steps, BRIEF))
                 self._batched(n, sum(len(one.rows) for one in waiting[:n]))
-                compute = partial(_computed, feature_map, waiting[:n])
+                compute = partial(_compute, feature_map, waiting[:n])
                 admission, at_once = self._admission, steps[n - 1] <= AT_ONCE
                 found = admission.at_once(compute) if at_once else await admission.compute(compute, brief=True)
                 for one, features in zip(waiting[:n], found, strict=True):
@@ -558,7 +558,7 @@ class Together:
                 one.features.cancel()
 
 
-def _computed(feature_map: FeatureMap, batch: list[_Request]) -> list[Array | Exception]:
+def _compute(feature_map: FeatureMap, batch: list[_Request]) -> list[Array | Exception]:
     """The features of each request, or why there are none."""
     if len(batch) > 1:
         ends = np.cumsum([len(one.rows) for one in batch])

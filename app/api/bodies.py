@@ -83,7 +83,7 @@ class Unpacked:
             raise InvalidInput(f"the body ends before its {self._coding} does")
 
 
-def unpacked(request: Request) -> Unpacked | None:
+def choose_decoder(request: Request) -> Unpacked | None:
     """How to unpack the body of a request; None if it is not packed. Refusal if it is packed otherwise, or twice."""
     came = ",".join(request.headers.getlist("content-encoding")).strip().lower()
     coding = came.removeprefix("x-")
@@ -119,7 +119,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     announced = request.headers.get("content-length", "")
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
-    packed = unpacked(request)
+    packed = choose_decoder(request)
     body, came = bytearray(0 if packed else length), 0  # untouched memory is not taken yet
     sent = 0
     senders, state = context.admission.senders, request.scope["state"]
@@ -147,7 +147,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
                 return body
 
 
-async def read_in(form: RowsFormat, request: Request, context: Context) -> Body:
+async def read_body(form: RowsFormat, request: Request, context: Context) -> Body:
     """Read a whole body with the headers that its format needs; raises what `read` raises."""
     content, limits = await read(request, context), context.limits
     given = {name: request.headers[name] for name in form.request_headers if name in request.headers}

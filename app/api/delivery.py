@@ -204,10 +204,10 @@ class Content:
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
         reader: Reader | None = None
 
-        async def send_counted(message: Message) -> None:
+        async def count_and_send(message: Message) -> None:
             nonlocal reader
             if message["type"] == "http.response.start":
-                held = _held(message, scope["state"])
+                held = _answer_memory(message, scope["state"])
                 if held > _SHORT_BYTES:
                     entering = Reader(held, scope["state"].get("abort"))
                     self._readers.enter(entering)
@@ -220,7 +220,7 @@ class Content:
             reader.waited_for_since = inf
 
         try:
-            await self._app(scope, receive, send_counted)
+            await self._app(scope, receive, count_and_send)
         except NoRoom as full:
             most = limit("max_answers_bytes", self._readers.most)
             await problem(Request(scope), "overloaded", str(full), **most)(scope, receive, send)
@@ -240,7 +240,7 @@ def _head_sender(send: Send) -> Send:
     return send_head
 
 
-def _held(start: Message, state: MutableMapping[str, Any]) -> int:
+def _answer_memory(start: Message, state: MutableMapping[str, Any]) -> int:
     """The memory of the answer that begins so."""
     if HELD in state:
         return int(state[HELD])

@@ -95,7 +95,7 @@ class _Naming:
     def whole(self, schema: Schema, name: str) -> Schema:
         """A whole body or answer: objects, lists and choices get a name."""
         if schema.get("type") in ("object", "array") or any(key in schema for key in _CHOICES):
-            return self._moved(schema, _called(schema, name))
+            return self._move_to_components(schema, _title(schema, name))
         return schema
 
     def inside(self, schema: Schema, name: str) -> Schema:
@@ -119,12 +119,12 @@ class _Naming:
     def _part(self, schema: Schema, name: str) -> Schema:
         """One of several, or of many: an object or an enumeration gets a name."""
         if "properties" in schema:
-            return self._moved(schema, _called(schema, name))
+            return self._move_to_components(schema, _title(schema, name))
         if "enum" in schema or schema.get("additionalProperties"):
-            return self._moved(schema, name)
+            return self._move_to_components(schema, name)
         return self.inside(schema, name)
 
-    def _moved(self, schema: Schema, name: str) -> Schema:
+    def _move_to_components(self, schema: Schema, name: str) -> Schema:
         schema = self.inside(schema, name)
         if self._components.setdefault(name, schema) != schema:
             raise ValueError(f"two different schemas are called {name}; give one a title of its own")
@@ -145,7 +145,7 @@ def _readable(schema: Schema) -> Schema:
     return schema
 
 
-def _called(schema: Schema, name: str) -> str:
+def _title(schema: Schema, name: str) -> str:
     """The title of a schema, or else the name; titles of several words are a framework's, of the place."""
     title = schema.get("title", "")
     return title if title.isidentifier() else name

@@ -69,14 +69,14 @@ def etag(*parts: str, weak: bool = False) -> str:
     return f'{"W/" if weak else ""}"{"/".join(parts)}"'
 
 
-def check_known(request: Request, tag: str, **others: str) -> None:
+def check_if_none_match(request: Request, tag: str, **others: str) -> None:
     """Raise NotModified if a client that asks for something has what has this tag already."""
     for known in _tags(request, "if-none-match") or ():
         if _strong(known) in (_strong(tag), "*"):
             raise NotModified(tag, others)
 
 
-def not_modified(_: Request, same: NotModified) -> Response:
+def not_modified_response(_: Request, same: NotModified) -> Response:
     """The answer to a client that has what would be sent."""
     return Response(status_code=304, headers=same.headers)
 
@@ -84,7 +84,7 @@ def not_modified(_: Request, same: NotModified) -> Response:
 def constant(request: Request, content: bytes, media_type: str) -> Response:
     """An answer that is the same until another version of the service runs, unless the client has it."""
     tag = _tag_of(content)
-    check_known(request, tag)
+    check_if_none_match(request, tag)
     return Response(content, headers={"ETag": tag, "Accept-Ranges": "bytes"}, media_type=media_type)
 
 

@@ -49,7 +49,7 @@ class Preferences(NamedTuple):
         """Whether the client wants a job without any waiting."""
         return self.wait == 0 or (self.respond_async and self.wait is None)
 
-    def applied(self, status: int) -> dict[str, str]:
+    def applied_headers(self, status: int) -> dict[str, str]:
         """The headers of an answer of this status that say which preferences were applied."""
         names = ["respond-async"] if self.respond_async and status == 202 else []
         names += [] if self.wait is None else [f"wait={self.wait}"]
@@ -93,7 +93,7 @@ class Clock(NamedTuple):
         return self.shutdown.begun or time.monotonic() >= self.ends_at
 
 
-def started(request: Request, context: Context) -> Clock:
+def start_clock(request: Request, context: Context) -> Clock:
     """A clock that starts now. Call it when the whole request has arrived."""
     now, usual = time.monotonic(), context.settings.max_request_seconds
     wanted = preferences(request, context.settings.max_wait_seconds)
@@ -148,7 +148,7 @@ async def run_or_submit(
     return outcome
 
 
-async def followed(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
+async def follow_job(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
     """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
 
     The client takes none of the places of requests meanwhile, but one of those who watch jobs; without one of these its
@@ -173,11 +173,11 @@ async def followed(context: Context, clock: Clock, job_id: str, client: Request)
     return job
 
 
-async def awaited(
+async def await_result(
     context: Context, clock: Clock, submitted: JobRecord, client: Request, read: Callable[[JobRecord], Outcome]
 ) -> Outcome | JobRecord:
     """What `read` finds that a job has made, where it succeeds while its client waits; else the record of the job."""
-    job = await followed(context, clock, submitted.id, client) or submitted
+    job = await follow_job(context, clock, submitted.id, client) or submitted
     if job.state is not JobState.succeeded:
         return job
     return await context.admission.ask(lambda: read(job))
@@ -191,14 +191,14 @@ def monitor(job_link: str) -> dict[str, str]:
 def describe_put(clock: Clock, at: str, job_link: str | None, new: bool) -> tuple[int, dict[str, str]]:
     """Give the status and the headers of the answer to a PUT, whose link says which job still makes what was put."""
     status = 202 if job_link is not None else 201 if new else 200
-    headers = clock.preferences.applied(status) | ({} if job_link is None else monitor(job_link))
+    headers = clock.preferences.applied_headers(status) | ({} if job_link is None else monitor(job_link))
     return status, headers | ({} if status == 200 else {"Location": link_to(at)})
 
 
-def taken(clock: Clock, job: JobRecord) -> Response:
+def answer_with_job(clock: Clock, job: JobRecord) -> Response:
     """The answer of a request whose work a job has taken over."""
     at = link(job.id)
-    headers = {"Location": at, **monitor(at), **clock.preferences.applied(202)}
+    headers = {"Location": at, **monitor(at), **clock.preferences.applied_headers(202)}
     return Response(job.model_dump_json(), 202, headers, JSON)
 
 
@@ -228,11 +228,11 @@ async def answer(
 ) -> Response:
     """The answer of a measurement that `prepare` makes of the body of a request, in one of the media types."""
     form, media_type = posted_format(request, (JSON,)), favourite(request, media_types)
-    clock, warnings, found = await _measured(form, request, context, media_type, prepare)
+    clock, warnings, found = await _measure(form, request, context, media_type, prepare)
     if isinstance(found, JobRecord):
         response = await job_answer(request, context, clock, found, media_type)
     else:
-        response = Response(found, headers=clock.preferences.applied(200), media_type=media_type)
+        response = Response(found, headers=clock.preferences.applied_headers(200), media_type=media_type)
     response.headers.update(warning_headers(warnings))
     if len(media_types) > 1:
         response.headers["Vary"] = "Accept, Prefer"
@@ -248,13 +248,13 @@ async def job_answer(
         kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
         return b"".join(context.jobs.parts(kept))
 
-    found = await awaited(context, clock, job, request, read)
+    found = await await_result(context, clock, job, request, read)
     if isinstance(found, JobRecord):
-        return taken(clock, found)
-    return Response(found, headers=clock.preferences.applied(200), media_type=media_type)
+        return answer_with_job(clock, found)
+    return Response(found, headers=clock.preferences.applied_headers(200), media_type=media_type)
 
 
-async def _measured(
+async def _measure(
     form: Format, request: Request, context: Context, media_type: str, prepare: Callable[[Body], Measurement]
 ) -> tuple[Clock, tuple[str, ...], bytes | JobRecord]:
     """The clock of the request, warnings about its rows, and the answer or the record of a job.
@@ -262,8 +262,8 @@ async def _measured(
     The work takes a place of a request; rows are let go when it leaves that.
     """
     with context.admission.inside:
-        body = await bodies.read_in(form, request, context)
-        clock = started(request, context)
+        body = await bodies.read_body(form, request, context)
+        clock = start_clock(request, context)
         measurement = await context.admission.compute(lambda: prepare(body))
 
         def work(progress: Progress | None) -> bytes | JobRecord:

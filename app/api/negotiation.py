@@ -189,7 +189,7 @@ def encoded_response(
     held = held_bytes(answer)
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, held, headers, media_type)
-    return _Streamed(_made(encoded.pieces, admission), held, headers, media_type)
+    return _Streamed(_make_pieces(encoded.pieces, admission), held, headers, media_type)
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
@@ -240,7 +240,7 @@ class _Streamed(StreamingResponse):
             await self._pieces.aclose()
 
 
-async def _made(pieces: Iterator[Piece], admission: Admission) -> AsyncGenerator[Piece]:
+async def _make_pieces(pieces: Iterator[Piece], admission: Admission) -> AsyncGenerator[Piece]:
     """The pieces, each of which is made on a thread while the one before is sent."""
     make = partial(admission.compute, partial(next, pieces, None))
     coming = asyncio.create_task(make())

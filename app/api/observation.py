@@ -41,7 +41,7 @@ def new_request_id() -> str:
     return secrets.token_hex(8)
 
 
-def shortened(record: logging.LogRecord) -> bool:
+def shorten_addresses(record: logging.LogRecord) -> bool:
     """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped.
 
     And a client may write its key into it by mistake.
@@ -86,7 +86,7 @@ class Observation:
                 meters.in_flight -= 1
                 took, route, status = perf_counter() - began, route_of(scope), exchange.status or _NOBODY_WAITS
                 meters.request(method, route, status, took, request.rows, exchange.came, exchange.sent)
-                tell(known | _told(route, status))
+                tell(known | _answer_attributes(route, status))
                 is_logged = self._settings.log_probes or status >= 400 or not scope["path"].startswith(_PROBED)
                 if is_logged and logger.isEnabledFor(logging.INFO):
                     counts = {"route": route, "seconds": round(took, 6)}
@@ -135,7 +135,7 @@ def _request_id(scope: Scope) -> str:
     return given
 
 
-def _told(route: str, status: int) -> dict[str, str | int]:
+def _answer_attributes(route: str, status: int) -> dict[str, str | int]:
     """Attributes of the span of an answer, by the names of OpenTelemetry."""
     failed = {"error.type": str(status)} if status >= 500 else {}
     return {"http.response.status_code": status, **({"http.route": route} if route else {}), **failed}

@@ -288,17 +288,17 @@ def limit(name: str, value: float) -> dict[str, Any]:
 
 
 def problem(request: Request, slug: str, detail: str, **members: Any) -> Response:
-    """A response with a problem document to a request; `members` are those of `written`.
+    """A response with a problem document to a request; `members` are those of `problem_response`.
 
     Clients of the Open Inference Protocol read JSON alone, and of that the member `error`.
     """
     if f"{request.scope['path']}/".startswith("/v2/"):
         accepts = MEDIA_TYPE in request.headers.get("accept", "").lower()
         members |= {"error": detail, "media_type": MEDIA_TYPE if accepts else "application/json"}
-    return written(slug, detail, request.scope["state"]["request_id"], **members)
+    return problem_response(slug, detail, request.scope["state"]["request_id"], **members)
 
 
-def written(
+def problem_response(
     slug: str,
     detail: str,
     request_id: str,
@@ -327,7 +327,7 @@ def written(
     return Response(body, status, {**retry, **(headers or {})}, media_type)
 
 
-def _allowed(request: Request) -> str:
+def _allowed_methods(request: Request) -> str:
     """Every method that an address takes. The framework names only those of the first route with its path."""
     routes = request.app.router.routes
     return ", ".join(
@@ -345,11 +345,11 @@ def _invalid_parameter(request: Request, error: RequestValidationError) -> Respo
 
 def _http(request: Request, error: HTTPException) -> Response:
     slug = {404: "not-found", 405: "method-not-allowed"}.get(error.status_code, "bad-request")
-    headers = {"Allow": _allowed(request)} if error.status_code == 405 else error.headers
+    headers = {"Allow": _allowed_methods(request)} if error.status_code == 405 else error.headers
     return problem(request, slug, f"{request.method} {request.url.path}: {error.detail}", headers=headers)
 
 
-def _store_failed(request: Request, error: Exception) -> Response:
+def _handle_store_error(request: Request, error: Exception) -> Response:
     logger.error("request %s: %s", request.scope["state"]["request_id"], in_full(error))
     if isinstance(error, StoreDamaged):
         request.app.state.context.meters.damaged.inc()
@@ -364,7 +364,7 @@ def _store_full(request: Request, error: StoreFull) -> Response:
     return problem(request, "quota", str(error), **_limit(error))
 
 
-def _failed(request: Request, error: Exception) -> Response:
+def _handle_failure(request: Request, error: Exception) -> Response:
     request_id = request.scope["state"]["request_id"]
     logger.error("request %s failed", request_id, exc_info=error)
     # The framework calls this handler outside of the middleware that sets this header.
@@ -394,7 +394,7 @@ HANDLERS: dict[Any, Any] = {
     HTTPException: _http,
     # An answer that nobody reads. Without it the framework would log a failure for each client that leaves.
     ClientDisconnect: _said("bad-request"),
-    Exception: _failed,
+    Exception: _handle_failure,
     TooLarge: _said("too-large", _limit),
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),
@@ -415,7 +415,7 @@ HANDLERS: dict[Any, Any] = {
     JobHasEnded: _said("job-has-ended"),
     NewerVersion: _said("newer-version"),
     StoreFull: _store_full,
-    StoreUnavailable: _store_failed,
-    StoreDamaged: _store_failed,
+    StoreUnavailable: _handle_store_error,
+    StoreDamaged: _handle_store_error,
 }
 """What answers each exception with its problem document."""

@@ -63,7 +63,7 @@ def service(options: dict[str, Any]) -> Iterator["Client"]:
     settings = ClientSettings(**options)
     try:
         # Without patience, as an address may be wrong.
-        with Client(settings.url, settings.key_given(), patience=0) as client:
+        with Client(settings.url, settings.read_key(), patience=0) as client:
             yield client
     except BochnerError as error:
         sys.exit(str(error))

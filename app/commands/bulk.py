@@ -88,7 +88,7 @@ def _run(
     **options: Any,
 ) -> None:
     """Do the work with the map as it is now, and say how many rows there are; end with status 1 if some are missing."""
-    _check_installed("bulk", "pyarrow", "fsspec")
+    _require_bulk_extra("bulk", "pyarrow", "fsspec")
     runner = _runner(ray)
     from bochner import bulk
 
@@ -115,13 +115,13 @@ def _run(
 def _runner(ray: str | None) -> "Runner | None":
     if ray is None:
         return None
-    _check_installed("ray", "ray")
+    _require_bulk_extra("ray", "ray")
     from bochner.bulk.on_ray import on_ray
 
     return on_ray(None if ray == _THIS_MACHINE else ray)
 
 
-def _check_installed(extra: str, *packages: str) -> None:
+def _require_bulk_extra(extra: str, *packages: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
         raise ValueError(

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from app.commands.options import STORE_SETTINGS, AddParser, add_settings, reached
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, connect_to_store
 from app.services.keys import AskedKey, KeyService
 from app.settings import Settings
 from app.store.account import Account
@@ -67,7 +67,7 @@ def revoke(ids: list[str], **options: Any) -> None:
 def _keys(options: dict[str, Any], may_be_new: bool = False) -> Iterator[KeyService]:
     """The keys of the store that the settings name, of which no service need run."""
     try:
-        with reached(options, may_be_new) as client:
+        with connect_to_store(options, may_be_new) as client:
             yield KeyService(KeyStore(client, Settings(**options).max_keys), Account(client))
     except TooManyKeys as error:
         sys.exit(str(error))

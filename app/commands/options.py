@@ -49,7 +49,7 @@ def files_of(settings: Settings) -> Path:
 
 
 @contextmanager
-def reached(options: dict[str, Any], may_be_new: bool = False) -> Iterator[Client]:
+def connect_to_store(options: dict[str, Any], may_be_new: bool = False) -> Iterator[Client]:
     """A client of the store that the settings name, for the length of a with block; no service need run.
 
     ValueError if it is private and not there, unless it may be new.

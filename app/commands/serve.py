@@ -12,9 +12,9 @@ from typing import Any
 from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker import WorkerSupervisor
 from app.logs import configuration
-from app.metrics.meters import shared
+from app.metrics.meters import share_directory
 from app.settings import Settings, share_counters
-from app.spans import begun
+from app.spans import start_spans
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def run(**options: Any) -> None:
     if settings.workers == 1:  # otherwise this process only watches those that get ready
         gc.disable()  # get_ready() enables it
     _check_tls(settings)
-    begun(settings.traces).close()  # ValueError if it cannot be
+    start_spans(settings.traces).close()  # ValueError if it cannot be
     _check_address(settings)
     if not settings.keys_required and not settings.listens_locally:
         logger.warning("whoever reaches %s:%d may do everything: keys are switched off", settings.host, settings.port)
@@ -48,7 +48,7 @@ def run(**options: Any) -> None:
     embedded = None
     if settings.redis_url is None:
         embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
-    with embedded or nullcontext(), shared() as directory:
+    with embedded or nullcontext(), share_directory() as directory:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         settings.export()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings, files_of, reached
+from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings, connect_to_store, files_of
 from app.store import data_files, identity
 from app.store.backup import back_up, note, restore, send
 from app.store.disk import DAMAGED, cut_tails
@@ -41,7 +41,7 @@ def _run_with(
 
 def run_backup(file: Path, **options: Any) -> None:
     """Write the backup."""
-    with reached(options) as client:
+    with connect_to_store(options) as client:
         if str(file) == "-":
             send(client, sys.stdout.buffer)
         else:
@@ -52,7 +52,7 @@ def run_backup(file: Path, **options: Any) -> None:
 
 def run_restore(file: Path, **options: Any) -> None:
     """Put the backup into the store."""
-    with tempfile.NamedTemporaryFile() as copy, reached(options, may_be_new=True) as client:
+    with tempfile.NamedTemporaryFile() as copy, connect_to_store(options, may_be_new=True) as client:
         if str(file) == "-":
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
@@ -74,7 +74,7 @@ def run_check(**options: Any) -> None:
         sys.stdout.writelines(f"{one}\n" for one in found)
         if any(one.fault for one in found):
             sys.exit(1)
-    with reached(options) as client:
+    with connect_to_store(options) as client:
         damages = [told for of in (MapStore, DatasetStore, IndexStore) for told in of(client).damages()]
     if settings.redis_url is None:
         damaged = (path for path in cut_tails(files_of(settings)) if path.name.endswith(DAMAGED))
@@ -95,6 +95,6 @@ def run_repair(dry_run: bool, **options: Any) -> None:
 
 def run_accept(**options: Any) -> None:
     """Let services go on with the store, which came back empty, as it is."""
-    with reached(options) as client:
+    with connect_to_store(options) as client:
         identity.accept(client)
     sys.stdout.write("The store is accepted as it is.\n")

@@ -16,7 +16,7 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from app.api.observation import new_request_id
-from app.api.problems import Refusal, limit, written
+from app.api.problems import Refusal, limit, problem_response
 from app.metrics.meters import Meters
 from app.settings import ROOT_PATH, Settings
 
@@ -361,7 +361,7 @@ class Connection(HttpToolsProtocol):
         request_id = new_request_id()
         self.meters.unread(refusal.slug)
         logger.info("request %s: %s", request_id, refusal)
-        answer = written(refusal.slug, str(refusal), request_id, **refusal.members)
+        answer = problem_response(refusal.slug, str(refusal), request_id, **refusal.members)
         headers = {**answer.headers, "x-request-id": request_id, "connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         is_head = self.url and self.parser.get_method() == b"HEAD"  # without a url, it is the method of the one before

@@ -37,21 +37,21 @@ class RowBlocks:
         longest = max((block.stop - block.start for block in self.blocks), default=0)
         return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
 
-    def made(self) -> Iterator[Array]:
+    def generate(self) -> Iterator[Array]:
         """The blocks, each made when its turn has come."""
         return map(self.make, self.blocks)
 
-    def changed(self, change: Callable[[slice, Array], Array], **members: Any) -> "RowBlocks":
+    def convert(self, change: Callable[[slice, Array], Array], **members: Any) -> "RowBlocks":
         """The same blocks, each changed after it was made; `members` are those that differ."""
         return replace(self, make=lambda block: change(block, self.make(block)), **members)
 
-    def narrowed(self, dtype: np.dtype[Any]) -> "RowBlocks":
+    def narrow(self, dtype: np.dtype[Any]) -> "RowBlocks":
         """The same numbers in a dtype of fewer digits; OutOfRange if some could be too large for it."""
         if self.dtype == dtype:
             return self
         if self.largest > float(np.finfo(dtype).max):
             raise OutOfRange(f"numbers up to {self.largest:.3g} are too large for {dtype}")
-        return self.changed(lambda _, block: narrowed(block, dtype), dtype=dtype)
+        return self.convert(lambda _, block: narrow(block, dtype), dtype=dtype)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class OneHot:
         columns, has_ones = self.columns, self.has_ones
         if isinstance(columns, RowBlocks):
             shape = (int(has_ones.sum()) * columns.shape[1],)
-            return columns.changed(lambda block, rows: rows[has_ones[block]].reshape(-1), shape=shape)
+            return columns.convert(lambda block, rows: rows[has_ones[block]].reshape(-1), shape=shape)
         return (columns if has_ones.all() else columns[has_ones]).reshape(-1)
 
 
@@ -97,10 +97,10 @@ def held_bytes(answer: Answer) -> int:
 
 def in_parts(array: Array | RowBlocks) -> Iterator[Array]:
     """The blocks of an array, which are one where it stands in memory."""
-    return array.made() if isinstance(array, RowBlocks) else iter([array])
+    return array.generate() if isinstance(array, RowBlocks) else iter([array])
 
 
-def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
+def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
     """The same numbers in a dtype of fewer digits, not copied if it is theirs; OutOfRange if one is too large."""
     try:
         with np.errstate(over="raise"):

@@ -166,7 +166,7 @@ def largest_by_row(rows: Rows) -> Floats:
     return found.reshape(-1)
 
 
-def named(numbers: Whole) -> str:
+def name_rows(numbers: Whole) -> str:
     """Row numbers as an error names them: the first ten."""
     return ", ".join(str(number) for number in numbers[:10]) + (", …" if numbers.size > 10 else "")
 
@@ -177,7 +177,7 @@ def largest(rows: Rows) -> float:
     return float(max(values.max(), -values.min())) if values.size else 0.0
 
 
-def _first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
+def _find_inexact(whole: Array, dtype: np.dtype[Any]) -> int | None:
     """The place, among all entries in C order, of the first whole number that a dtype rounds; None if there is none."""
     digits = np.finfo(dtype).nmant + 1
     if not whole.size or (-(1 << digits) <= int(whole.min()) and int(whole.max()) <= 1 << digits):
@@ -190,7 +190,7 @@ def _first_rounded(whole: Array, dtype: np.dtype[Any]) -> int | None:
 
 def _check_exact(rows: Array, dtype: np.dtype[Any], pointer: str) -> None:
     """Raise InvalidInput naming the first whole number that the dtype rounds, if there is one."""
-    rounded = _first_rounded(rows, dtype)
+    rounded = _find_inexact(rows, dtype)
     if rounded is not None:
         row, column = divmod(rounded, rows.shape[1])
         detail = f"row {row}, column {column} is {rows[row, column]}, which {dtype} would round"

@@ -28,13 +28,13 @@ class Use(NamedTuple):
     normalize: bool = False
     """Whether feature rows are scaled to unit norm."""
 
-    def rounded(self, entries: Matrix) -> Matrix:
+    def round_entries(self, entries: Matrix) -> Matrix:
         """Entries as the map has them. Those beyond its range stay: it refuses them by name."""
         with np.errstate(over="ignore"):
             rounded: Matrix = entries.astype(self.dtype).astype(np.float64)
         return np.where(np.isfinite(rounded), rounded, entries)
 
-    def weighed(self, weights: Matrix) -> Matrix:
+    def scale_weights(self, weights: Matrix) -> Matrix:
         """Weights as inner products of the features have them, where norms of cosines and sines are one for all."""
         return weights / weights.sum() if self.normalize else weights
 

@@ -22,7 +22,7 @@ LOOPS: list[Any] = []
 _compile = partial(njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
-def compiled(loop: Loop) -> Loop:
+def jit(loop: Loop) -> Loop:
     """The loop, compiled at its first call and kept on disk for the next process, if there is a place.
 
     That is NUMBA_CACHE_DIR, the directory of the source or one in the user's home, the first that can be written.

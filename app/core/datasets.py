@@ -33,7 +33,7 @@ class Reference(NamedTuple):
         return self.pointer or "/dataset"
 
 
-def sampled(n: int, count: int, seed: int) -> NDArray[np.intp]:
+def sample_rows(n: int, count: int, seed: int) -> NDArray[np.intp]:
     """Row numbers of a uniform sample of `count` of n rows, or of all, without replacement, (count,), increasing.
 
     The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
@@ -56,7 +56,7 @@ def held_out(n: int, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[n
     """Row numbers, increasing, of a `sampled` sample of `count` of n rows, (count,), after those of the others."""
     apart = np.zeros(n, np.bool_)
     if count:
-        apart[sampled(n, count, seed)] = True
+        apart[sample_rows(n, count, seed)] = True
     return np.flatnonzero(~apart), np.flatnonzero(apart)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Array, Floats, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.panels import side_by_side
 from app.core.tiles import VECTOR_BYTES, write_transposed
 
@@ -25,7 +25,7 @@ ROUNDS = 3
 _MOST_WIDTH, _TILE_BYTES = 32, 1 << 19
 
 
-def padded(d: int) -> int:
+def padded_size(d: int) -> int:
     """The least power of two from d on."""
     return 1 << (d - 1).bit_length()
 
@@ -37,14 +37,14 @@ def gain(size: int) -> float:
 
 def tile_width(n: int, d: int, itemsize: int) -> int:
     """How many of n vectors of d entries are rotated together: a power of two."""
-    fitting = max(1, _TILE_BYTES // (padded(d) * itemsize))
-    return min(_MOST_WIDTH, fitting, padded(max(1, n)))
+    fitting = max(1, _TILE_BYTES // (padded_size(d) * itemsize))
+    return min(_MOST_WIDTH, fitting, padded_size(max(1, n)))
 
 
 def tiles_of(rows: Floats) -> Floats:
     """The rows, (n, d), as tiles (tiles, D, width), with zeros behind their entries and behind the last row."""
     n, d = rows.shape
-    return side_by_side(rows, tile_width(n, d, rows.itemsize), padded(d))
+    return side_by_side(rows, tile_width(n, d, rows.itemsize), padded_size(d))
 
 
 def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
@@ -59,7 +59,7 @@ def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[A
     return frequencies
 
 
-@compiled
+@jit
 def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, out: Floats) -> None:
     """Write products of n rows with those of rotations from number `first` on, before `last`, into columns of `out`.
 
@@ -82,7 +82,7 @@ def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, o
             _write(work, (begin - block * size) * width, width, lengths[begin:end], rows, begin - first)
 
 
-@compiled
+@jit
 def _write(tile: Floats, at: int, width: int, lengths: Floats, out: Floats, first: int) -> None:
     """Write entries of the vectors of a tile, times `lengths`, into the rows of `out`, from column `first` on."""
     square = VECTOR_BYTES // tile.itemsize
@@ -96,12 +96,12 @@ def _write(tile: Floats, at: int, width: int, lengths: Floats, out: Floats, firs
                         out[m, first + k] = tile[at + k * width + m] * lengths[k]
 
 
-@compiled
+@jit
 def _sign(bits: Bits, j: int, one: Any) -> Any:
     return -one if (bits[j >> 3] >> (7 - (j & 7))) & 1 else one
 
 
-@compiled
+@jit
 def _transform(tile: Floats, bits: Bits, width: int) -> None:
     """Change the signs of the entries whose bit is set, and multiply by H, in place.
 

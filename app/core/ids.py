@@ -33,11 +33,11 @@ class NumberIds:
         """Memory that they take."""
         return self.numbers.nbytes
 
-    def taken(self, rows: NDArray[np.intp] | slice) -> "NumberIds":
+    def take(self, rows: NDArray[np.intp] | slice) -> "NumberIds":
         """The ids of some rows."""
         return NumberIds(self.numbers[rows])
 
-    def listed(self) -> list[int]:
+    def to_list(self) -> list[int]:
         """The ids, as Python has them."""
         return list(self.numbers.tolist())
 
@@ -58,16 +58,16 @@ class TextIds:
         """Memory that they take."""
         return self.ends.nbytes + self.text.nbytes
 
-    def taken(self, rows: NDArray[np.intp] | slice) -> "TextIds":
+    def take(self, rows: NDArray[np.intp] | slice) -> "TextIds":
         """The ids of some rows."""
         starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)[: len(self)]
         if isinstance(rows, slice):
             starts, ends = starts[rows], self.ends[rows]
             first, last = (int(starts[0]), int(ends[-1])) if len(ends) else (0, 0)
             return TextIds(ends - first, self.text[first:last])
-        return gathered(self.text, starts[rows], (self.ends - starts)[rows])
+        return gather_strings(self.text, starts[rows], (self.ends - starts)[rows])
 
-    def listed(self) -> list[str]:
+    def to_list(self) -> list[str]:
         """The ids, as Python has them."""
         text, starts = self.text.tobytes(), [0, *self.ends.tolist()]
         return [text[start:end].decode() for start, end in pairwise(starts)]
@@ -83,7 +83,7 @@ class Identified(NamedTuple):
     ids: Ids
 
 
-def gathered(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> TextIds:
+def gather_strings(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> TextIds:
     """Strings that lie in a text anywhere, from `starts` on, (n,) as their lengths, none longer than an id may be."""
     ends = np.cumsum(lengths, dtype=np.int64)
     found = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)

@@ -81,7 +81,7 @@ class Input(Frozen):
     # Left out where it is before: the text of such a spec is what it was when there was no other way.
     fill: Literal["before", "after"] = Field("before", description=FILL, exclude_if=lambda value: value == "before")
 
-    def as_asked(self) -> "Input":
+    def with_defaults(self) -> "Input":
         """The input of a request, which fills in after centring where it does not say when."""
         if self.missing == "refuse" or "fill" in self.model_fields_set:
             return self
@@ -97,7 +97,7 @@ class Input(Frozen):
         check_entries(self.scale, input_dim, "scale", "/input/scale", ", or one number")
         check_entries(self.missing, input_dim, "missing", "/input/missing", ", or one number")
 
-    def applied(self, rows: Rows, pointer: str) -> Rows:
+    def apply(self, rows: Rows, pointer: str) -> Rows:
         """Rows (n, d) of floats, which stood at `pointer` of the request, as the map sees them: float64, finite.
 
         They are in memory of their own, sparse if they came so, and have the same bits then as in dense form. NaN
@@ -125,12 +125,12 @@ class Input(Frozen):
         self._change(changed, rows, 0, pointer)
         return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
-    def zeroed(self, rows: Rows, pause: Pause = no_pause) -> int:
+    def count_zero_rows(self, rows: Rows, pause: Pause = no_pause) -> int:
         """How many of the rows (n, d) are all zero in the end; not those that miss what nothing stands for."""
         per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
         wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
         return sum(
-            int((largest_by_row(wanted.applied(rows[block], "")) == 0).sum())
+            int((largest_by_row(wanted.apply(rows[block], "")) == 0).sum())
             for block in between(row_blocks(rows.shape[0], per_block), pause)
         )
 
@@ -155,7 +155,7 @@ class Input(Frozen):
         if self.fill == "after":
             self._fill(changed, missing)
         if not np.isfinite(values).all():
-            refuse_not_finite(came if self.missing == "refuse" else _filled(came), pointer, first)
+            refuse_not_finite(came if self.missing == "refuse" else _replace_missing(came), pointer, first)
             refuse_not_finite(changed, pointer, first, "leaves the range of float64 once it is shifted and scaled")
 
     def _fill(self, changed: Rows, missing: NDArray[np.bool_] | np.bool_) -> None:
@@ -166,7 +166,7 @@ class Input(Frozen):
             np.copyto(stored_values(changed), numbers, where=missing)
 
 
-def _filled(rows: Rows) -> Rows:
+def _replace_missing(rows: Rows) -> Rows:
     """The rows with zeros for NaN."""
     found = rows.copy()
     np.nan_to_num(stored_values(found), copy=False, posinf=np.inf, neginf=-np.inf)
@@ -186,7 +186,7 @@ class Fit(StrEnum):
     max_abs = "max_abs"
 
 
-def fitted(
+def fit_input(
     fit: Fit,
     rows: Rows,
     missing: MissingOfRows = "refuse",
@@ -241,7 +241,7 @@ def fitted(
         missing = tuple(((middle[0] - center) / scale).tolist())
     shift = center if isinstance(center, float) else tuple(center.tolist())
     made = Input(center=shift, scale=tuple(scale.tolist()), unit_norm=unit_norm, missing=missing)
-    return made.as_asked()
+    return made.with_defaults()
 
 
 def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 
 _QUOTE, _BACKSLASH, _COMMA, _SPACE = b'"'[0], b"\\"[0], b","[0], b" "[0]
@@ -113,7 +113,7 @@ def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> 
         raise InvalidInput(f"{n_brackets} lists and objects came in lists; {_MOST_BRACKETS} are the most in options")
 
 
-@compiled
+@jit
 def _find(
     text: NDArray[np.uint8], part_bytes: int, string_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]
 ) -> int:
@@ -150,7 +150,7 @@ def _find(
     return n_lists if depth == 0 and i == len(text) else _UNBALANCED
 
 
-@compiled
+@jit
 def _list_end(
     text: NDArray[np.uint8],
     start: int,
@@ -197,7 +197,7 @@ def _list_end(
     return len(text), n_bounds
 
 
-@compiled
+@jit
 def _string_end(text: NDArray[np.uint8], start: int) -> int:
     """Where the string that starts here ends, the length of the text if nowhere."""
     i = start + 1
@@ -216,14 +216,14 @@ def check_names(text: bytes | bytearray | memoryview) -> None:
     names = np.empty((_MOST_OBJECTS, _MOST_MEMBERS), np.int64)
     found, start, end, depth = _look(characters, np.empty(_DEEPEST, np.bool_), names)
     if found == _TWICE:
-        _refuse(_decoded(text[start + 1 : end]), depth == 1)
+        _refuse(_decode(text[start + 1 : end]), depth == 1)
     if found == _TOO_MANY_MEMBERS:
         raise InvalidInput(f"an object has more than {_MOST_MEMBERS} members; no request has as many")
     if found == _TOO_DEEP:
         raise InvalidInput(f"more than {_MOST_OBJECTS} objects stand in each other; no request has as many")
     if found == _ESCAPED:
         if len(text) > _SHORT:
-            name = _decoded(text[start + 1 : end][:80])
+            name = _decode(text[start + 1 : end][:80])
             raise InvalidInput(f'the name "{name}" is written with a backslash; write it as it is')
         _check_read(bytes(text))
 
@@ -233,7 +233,7 @@ def _refuse(name: str, is_outermost: bool) -> None:
     raise InvalidInput(f"the member {name[:80]!r} came twice in one object", pointer)
 
 
-def _decoded(name: bytes | bytearray | memoryview) -> str:
+def _decode(name: bytes | bytearray | memoryview) -> str:
     return bytes(name).decode(errors="replace")
 
 
@@ -249,7 +249,7 @@ def _check_read(text: bytes) -> None:
         json.loads(text, object_pairs_hook=check)
 
 
-@compiled
+@jit
 def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[np.int64]) -> tuple[int, int, int, int]:
     """What is wrong with names, where that one begins and ends, and in how many lists and objects it stands.
 
@@ -263,7 +263,7 @@ def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[
         if character == _QUOTE:
             end = _string_end(text, i)
             if awaits_name and end < len(text):
-                found = _noted(text[i + 1 : end], names[n_objects - 1], counts[n_objects - 1])
+                found = _record_name(text[i + 1 : end], names[n_objects - 1], counts[n_objects - 1])
                 if found != _NONE:
                     return found, i, end, depth
                 counts[n_objects - 1] += 1
@@ -288,8 +288,8 @@ def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[
     return _NONE, 0, 0, 0
 
 
-@compiled
-def _noted(name: NDArray[np.uint8], names: NDArray[np.int64], n: int) -> int:
+@jit
+def _record_name(name: NDArray[np.uint8], names: NDArray[np.int64], n: int) -> int:
     """Write the hash of a name behind those of n others; gives what is wrong with it."""
     found = _BASIS
     for character in name:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Rows, dense, row_blocks
-from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sampled
+from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sample_rows
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
 from app.core.progress import Pause, between, no_pause
@@ -69,7 +69,7 @@ def length_scale(
         if heuristic is Heuristic.median:
             found = float(np.median(_distances_of_pairs(rows, metric, seen, pause)))
         else:
-            queries = seen(rows[sampled(rows.shape[0], _queries(rows), _SEED)])
+            queries = seen(rows[sample_rows(rows.shape[0], _queries(rows), _SEED)])
             distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads, pause)
             try:
                 found = fsum(distances) / len(distances)

@@ -27,10 +27,10 @@ def sampler_name(sampler: dict[str, Any]) -> str:
 
 def map_name(name: str, kernel: dict[str, Any], sampler: dict[str, Any], s: int) -> str:
     """What stands above pictures of a map: its name, kernel, sampler and size."""
-    return f"{shortened(name)}: {kernel_name(kernel)}; {sampler_name(sampler)}, s = {s:,}"
+    return f"{shorten(name)}: {kernel_name(kernel)}; {sampler_name(sampler)}, s = {s:,}"
 
 
-def shortened(name: str) -> str:
+def shorten(name: str) -> str:
     """A name with its middle left out where it is long."""
     half = _MOST_LETTERS // 2
     return name if len(name) <= _MOST_LETTERS else f"{name[:half]}…{name[-half:]}"

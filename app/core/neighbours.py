@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.progress import Pause, no_pause
-from app.core.sparse_rows import compressed
+from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
 Metric = Literal["euclidean", "cityblock"]
@@ -65,11 +65,11 @@ def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, n
     columns, of_queries = np.unique(queries.indices, return_inverse=True)
     places = np.searchsorted(columns, compared.indices)
     places[np.append(columns, -1)[places] != compared.indices] = len(columns)
-    parts = compressed(queries, of_queries), compressed(compared, places)
+    parts = csr_parts(queries, of_queries), csr_parts(compared, places)
     write_nearest_sparse(*parts[0], *parts[1], len(columns), is_cityblock, nearest)
 
 
-@compiled
+@jit
 def write_nearest(queries: Matrix, columns: Matrix, is_cityblock: bool, nearest: Matrix) -> None:
     """Write the least distances of queries to some rows into those that were found before, increasing.
 
@@ -100,7 +100,7 @@ def write_nearest(queries: Matrix, columns: Matrix, is_cityblock: bool, nearest:
             sums[k] = 0
 
 
-@compiled
+@jit
 def write_nearest_sparse(
     query_values: Matrix,
     query_columns: Array,
@@ -135,12 +135,12 @@ def write_nearest_sparse(
             query[query_columns[t]] = 0
 
 
-@compiled
+@jit
 def _term(lag: float, is_cityblock: bool) -> float:
     return abs(lag) if is_cityblock else lag * lag
 
 
-@compiled
+@jit
 def _keep(found: float, nearest: Matrix) -> None:
     """Put a distance among the least ones, if it is one of them."""
     at = len(nearest) - 1

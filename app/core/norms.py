@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from app.core.arrays import Floats, Matrix, Rows, Whole, largest_by_row, named
-from app.core.compiled import compiled
+from app.core.arrays import Floats, Matrix, Rows, Whole, largest_by_row, name_rows
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
-from app.core.sparse_rows import compressed, row_numbers
+from app.core.sparse_rows import csr_parts, row_numbers
 
 # Sums that are kept side by side: that of coordinate j is number j mod 16. Part of what features are: never change it.
 _LANES = 16
@@ -21,7 +21,7 @@ def unit_rows(rows: Rows, pointer: str = "") -> Rows:
         return rows
     zero = np.flatnonzero(largest_by_row(rows) == 0)
     if zero.size:
-        raise InvalidInput(f"row {named(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
+        raise InvalidInput(f"row {name_rows(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
     return unit_or_zero_rows(rows)
 
 
@@ -52,11 +52,11 @@ def squared_norms(rows: Rows) -> Matrix:
     if isinstance(rows, np.ndarray):
         add_squared_norms(rows, squares)
     else:
-        _add_squares_of_sparse(*compressed(rows if rows.has_sorted_indices else rows.sorted_indices()), squares)
+        _add_squares_of_sparse(*csr_parts(rows if rows.has_sorted_indices else rows.sorted_indices()), squares)
     return squares
 
 
-@compiled
+@jit
 def add_squared_norms(rows: Floats, squares: Matrix) -> None:
     """Add the squared L2 norm of every row, (n, k), in float64, to `squares`, (n,)."""
     lanes = np.empty(_LANES)
@@ -73,7 +73,7 @@ def add_squared_norms(rows: Floats, squares: Matrix) -> None:
         squares[i] += lanes.sum()
 
 
-@compiled
+@jit
 def _add_squares_of_sparse(values: Matrix, coordinates: Whole, ends: Whole, squares: Matrix) -> None:
     lanes = np.empty(_LANES)
     for i in range(len(squares)):

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 
 from app.core.arrays import Array, Floats, Matrix, Rows, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from app.core.tiles import COLUMN_BYTES, ROWS, tile
@@ -27,7 +27,7 @@ DEPTH = 128
 _MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 
 
-@compiled
+@jit
 def multiply_dense(
     beside: Floats, lines: Floats, coordinates: Array, starts: Array, k: int, out: Floats, adds: bool
 ) -> None:
@@ -56,7 +56,7 @@ def multiply_dense(
                         out[i + r, p * width + c] = edge[r, c]
 
 
-@compiled
+@jit
 def _multiply_tile(
     values: Floats,
     at: int,
@@ -82,7 +82,7 @@ def _multiply_tile(
         first += DEPTH
 
 
-@compiled
+@jit
 def multiply_sparse(
     values: Floats, coordinates: Array, places: Array, ends: Array, lines: Floats, starts: Array, k: int, out: Floats
 ) -> None:
@@ -323,7 +323,7 @@ def orthonormal(columns: Matrix) -> Matrix:
     return found
 
 
-@compiled
+@jit
 def _orthonormalize(matrices: Matrix) -> None:
     """Make the columns of matrices (k, d, n) orthonormal, by the modified Gram–Schmidt method."""
     k, d, n = matrices.shape

@@ -41,7 +41,7 @@ class Progress:
         """
         self.checkpoint(make_state)
 
-    def restored(self) -> bytes | None:
+    def restore(self) -> bytes | None:
         """The state to go on from that an earlier attempt at the same work has left; None to begin."""
         return None
 
@@ -49,7 +49,7 @@ class Progress:
 class OutOfTime(Exception):
     """Work has used up its time, and can be gone on with elsewhere.
 
-    Who goes on with it gets `state` from `Progress.restored`. The others were reported last; at first 0, 0, None.
+    Who goes on with it gets `state` from `Progress.restore`. The others were reported last; at first 0, 0, None.
     """
 
     def __init__(self, state: bytes, step: int, of: int, objective: float | None) -> None:
@@ -130,7 +130,7 @@ class Inner(Progress):
         self._tell(self._last)
         self._whole.before_long_call(lambda: self._state(make_state))
 
-    def restored(self) -> bytes | None:
+    def restore(self) -> bytes | None:
         """The state of the part."""
         return self._restored
 
@@ -148,7 +148,7 @@ class Parts:
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
-        head, _, inner = (progress.restored() or _NOTHING_DONE).partition(b"\n")
+        head, _, inner = (progress.restore() or _NOTHING_DONE).partition(b"\n")
         state = orjson.loads(head)
         self._finished = {name: orjson.dumps(result) for name, result in state["finished"].items()}
         self._begun: dict[str, bytes] = {state["begun"]: inner}
@@ -172,7 +172,7 @@ class Parts:
 
     def restored_state(self) -> bytes:
         """The state that an earlier attempt has left, to keep as it is until a part is gone on with."""
-        return self._progress.restored() or self._state()
+        return self._progress.restore() or self._state()
 
     def _state(self, begun: str = "", inner: bytes = b"") -> bytes:
         """The finished parts, and the state of the part that is begun."""
@@ -198,14 +198,14 @@ def begin_anew() -> bytes:
     return b""
 
 
-def packed(**arrays: NDArray[Any]) -> bytes:
+def pack_arrays(**arrays: NDArray[Any]) -> bytes:
     """Arrays as a state to go on from."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
-def unpacked(state: bytes | None) -> dict[str, NDArray[Any]]:
+def unpack_arrays(state: bytes | None) -> dict[str, NDArray[Any]]:
     """The arrays of a state; none if there is none, or it is empty."""
     if not state:
         return {}

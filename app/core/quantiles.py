@@ -20,7 +20,7 @@ from numba import types
 from numba.extending import overload
 
 from app.core.arrays import Matrix
-from app.core.compiled import compiled, multiply_add
+from app.core.compiled import jit, multiply_add
 
 # log 2 in two parts, each the nearest to what is left; of those for logarithms, the first is short.
 _LOG2_1, _LOG2_2 = float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")
@@ -162,7 +162,7 @@ def quantiles(law: int, uniforms: Matrix) -> Matrix:
     return found
 
 
-@compiled
+@jit
 def _replace(law: int, values: Matrix) -> None:
     """Replace uniforms, (n,), by the quantiles."""
     for i in range(len(values)):

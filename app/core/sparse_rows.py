@@ -10,7 +10,7 @@ Compressed = tuple[Matrix, Whole, Whole]
 """Parts of a sparse matrix, by row or by column: values, indices, and where each row or column begins and ends."""
 
 
-def compressed(rows: sparse.csr_array | sparse.csc_array, indices: Array | None = None) -> Compressed:
+def csr_parts(rows: sparse.csr_array | sparse.csc_array, indices: Array | None = None) -> Compressed:
     """The parts of a sparse matrix, copied, in the dtypes that loops are compiled for; with other indices, if given."""
     indices = rows.indices if indices is None else indices
     return rows.data.astype(np.float64), indices.astype(np.int64), rows.indptr.astype(np.int64)
@@ -54,6 +54,6 @@ def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.c
     return sparse.csr_array((values, places[is_kept], ends), shape=(rows.shape[0], len(columns)))
 
 
-def stored(rows: Rows) -> int:
+def count_entries(rows: Rows) -> int:
     """How many entries the rows have in sparse form: of dense ones, those that are not 0."""
     return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)

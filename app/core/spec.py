@@ -30,9 +30,9 @@ class MapSpec(BaseSpec):
         changes = {"sampler": self.sampler.as_before(), "input": self.input and self.input.as_before()}
         return self.model_copy(update=changes)
 
-    def as_asked(self) -> Self:
+    def with_defaults(self) -> Self:
         """The spec of a request, with what it leaves out as this version fills it in."""
-        return self if self.input is None else self.model_copy(update={"input": self.input.as_asked()})
+        return self if self.input is None else self.model_copy(update={"input": self.input.with_defaults()})
 
     @model_validator(mode="after")
     def _combination_has_a_meaning(self) -> Self:

@@ -142,7 +142,7 @@ def _zeros(builder: Any, vector: Any) -> Any:
 
 
 @intrinsic
-def _write_transposed(
+def _write_transpose(
     _: Any, entries: Any, at: Any, stride: Any, factors: Any, first: Any, out: Any, i: Any, j: Any
 ) -> tuple[Any, Any]:
     given = (entries, at, stride, factors, first, out, i, j)
@@ -181,7 +181,7 @@ def _write_transposed(
     return types.void(*given), generate
 
 
-write_transposed = cast(Callable[..., None], _write_transposed)
+write_transposed = cast(Callable[..., None], _write_transpose)
 """Write a square, as wide as a vector, into `out`, from row i and column j on, transposed; for compiled loops.
 
 Its arguments: the entries, the number of the first, and how many lie between the beginnings of two rows; factors, and

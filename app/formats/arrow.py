@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrowed, rows_of
+from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrow, rows_of
 from app.core.arrays import Array, octets
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow_ipc.columns import rows_of as rows_of_stream
@@ -99,16 +99,16 @@ def _column(
     name: str, member: Array | RowBlocks | OneHot | NumberIds | TextIds, dtype: np.dtype[Any], own: np.dtype[Any]
 ) -> _Column:
     if isinstance(member, NumberIds):
-        return _Column(number_field(ID, member.numbers.dtype), member.taken)
+        return _Column(number_field(ID, member.numbers.dtype), member.take)
     if isinstance(member, TextIds):
-        return _Column(field(ID, LARGE_UTF8, {}), member.taken)
+        return _Column(field(ID, LARGE_UTF8, {}), member.take)
     array = member.columns if isinstance(member, OneHot) else member
     wanted = dtype if array.dtype == own else array.dtype
     described = _field(name, wanted, array.shape[1:])
     if isinstance(array, RowBlocks):
-        made = array.narrowed(wanted).made()
+        made = array.narrow(wanted).generate()
         return _Column(described, lambda _: next(made))
-    whole = narrowed(array, wanted)
+    whole = narrow(array, wanted)
     return _Column(described, lambda block: whole[block])
 
 

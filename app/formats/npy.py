@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from app.core.answers import Answer, RowBlocks, dtype_of, narrowed, rows_of
+from app.core.answers import Answer, RowBlocks, dtype_of, narrow, rows_of
 from app.core.arrays import Array, octets
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Buffer, Encoded, Format
@@ -45,11 +45,11 @@ class Npy(Format):
         dtype = dtype or dtype_of(answer)
         first, others = rows_of(answer), [*answer.values()][1:]
         if isinstance(first, RowBlocks):
-            rows = first.narrowed(dtype)
+            rows = first.narrow(dtype)
             header = array_header(rows.shape, dtype)
-            return Encoded(chain([header], map(octets, rows.made())), len(header) + rows.nbytes)
+            return Encoded(chain([header], map(octets, rows.generate())), len(header) + rows.nbytes)
         alike = [one for one in others if isinstance(one, np.ndarray) and one.shape == first.shape]
-        array = narrowed(np.stack([first, *alike]) if alike else first, dtype)
+        array = narrow(np.stack([first, *alike]) if alike else first, dtype)
         header = array_header(array.shape, array.dtype)
         return Encoded([header, octets(array)], len(header) + array.nbytes)
 

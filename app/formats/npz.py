@@ -53,7 +53,7 @@ class Npz(Format):
                 members[name] = one.numbers
             else:
                 members[name] = one.columns if isinstance(one, OneHot) else one
-        return Encoded(written(members), length(members))
+        return Encoded(write_zip(members), length(members))
 
 
 def members(
@@ -98,13 +98,13 @@ class _Pieces:
     def close(self) -> None:
         pass
 
-    def taken(self) -> list[bytes | memoryview]:
+    def take(self) -> list[bytes | memoryview]:
         """What was written since it was last asked for."""
         pieces, self._written = self._written, []
         return pieces
 
 
-def written(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
+def write_zip(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
     """The pieces of a zip; the check-sum of each member stands behind it, as it is not known before.
 
     Nothing is compressed: random numbers do not get shorter.
@@ -119,12 +119,12 @@ def written(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memory
                 out.write(start)
                 for part in in_parts(array):
                     out.write(octets(part))
-                    yield from file.taken()
-    yield from file.taken()
+                    yield from file.take()
+    yield from file.take()
 
 
 def length(members: Mapping[str, Array | RowBlocks]) -> int | None:
-    """How many bytes `written` gives; None where they are so many that a zip takes its other form for some of them."""
+    """The length in bytes of what `write_zip` writes; None where the zip would need its 64-bit form (ZIP64)."""
     total = _END.size
     for name, array in members.items():
         heads = _HEAD_BYTES + 2 * len(f"{name}.npy".encode())  # its name stands in both

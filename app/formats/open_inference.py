@@ -13,9 +13,9 @@ from app.core.arrays import Array, octets, row_blocks
 from app.core.errors import InvalidInput
 from app.core.json_text import check_names
 from app.formats.base import Body, Encoded
-from app.formats.json import joined
+from app.formats.json import join_lists
 from app.formats.json.body import pointer_to
-from app.formats.json.lists import called, document, is_list
+from app.formats.json.lists import describe, document, is_list
 from app.formats.json.rows import dense, numbers
 
 INPUT = "vectors"
@@ -63,7 +63,7 @@ class Asked(NamedTuple):
     binary: bool
     """Whether outputs are binary that do not say."""
 
-    def wanted(self, names: Mapping[str, bool]) -> list[Output]:
+    def select_outputs(self, names: Mapping[str, bool]) -> list[Output]:
         """The outputs to give, of those that there are by these names; whether one comes unasked stands beside it."""
         if self.outputs is None:
             return [Output(name, self.binary) for name, comes in names.items() if comes]
@@ -100,7 +100,7 @@ def read(body: Body, header_bytes: int | None) -> Asked:
     (tensor,) = _items(found.get("inputs"), 1, 1, "/inputs")
     request_id = found.get("id")
     if request_id is not None and not (isinstance(request_id, str) and len(request_id) <= _LONGEST_ID):
-        raise InvalidInput(f"{called(request_id)} came; a string of up to {_LONGEST_ID} characters is wanted", "/id")
+        raise InvalidInput(f"{describe(request_id)} came; a string of up to {_LONGEST_ID} characters is wanted", "/id")
     outputs = None
     binary = _flag(parameters, "binary_data_output", "/parameters", default=False)
     if found.get("outputs"):
@@ -128,8 +128,8 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     if tail:
         raise InvalidInput(f"{len(tail)} bytes came after the JSON, which belong to no input", "")
     if not is_list(data := members.get("data")):
-        raise InvalidInput(f"{called(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
-    listed = _listed(data, shape)
+        raise InvalidInput(f"{describe(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
+    listed = _read_list(data, shape)
     with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite then, and refused by name
         cast = listed.astype(dtype)
     if dtype.kind != "f" and (cast != listed).any():
@@ -151,7 +151,7 @@ def _binary(shape: Sequence[int], dtype: np.dtype[Any], size: Any, tail: memoryv
     return np.frombuffer(tail, dtype).reshape(shape)
 
 
-def _listed(data: Any, shape: Sequence[int]) -> Array:
+def _read_list(data: Any, shape: Sequence[int]) -> Array:
     """The rows of a list of numbers, or of a list of lists."""
     n, width = shape
     is_nested = is_list(next(iter(data), None))
@@ -165,7 +165,7 @@ def _listed(data: Any, shape: Sequence[int]) -> Array:
 def _output(described: Any, binary: bool, pointer: str) -> Output:
     members = _object(described, ("name", "parameters"), pointer)
     if not isinstance(name := members.get("name"), str):
-        raise InvalidInput(f"{called(name)} came; the name of an output is wanted", f"{pointer}/name")
+        raise InvalidInput(f"{describe(name)} came; the name of an output is wanted", f"{pointer}/name")
     parameters = _parameters(members, "binary_data", pointer)
     return Output(name, _flag(parameters, "binary_data", f"{pointer}/parameters", default=binary))
 
@@ -179,7 +179,7 @@ def _parameters(members: Mapping[str, Any], known: str, pointer: str) -> Mapping
 def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, Any]:
     """A JSON object with no members but these."""
     if not isinstance(value, dict):
-        raise InvalidInput(f"{called(value)} came; an object is wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; an object is wanted", pointer)
     for name in value:
         if name not in members:
             known = ", ".join(members)
@@ -192,7 +192,7 @@ def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, An
 def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
     """The items of a JSON list of so many."""
     if not is_list(value):
-        raise InvalidInput(f"{called(value)} came; a list is wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; a list is wanted", pointer)
     if not least <= len(value) <= most:
         wanted = f"{least} is" if least == most else f"{least} to {most} are"
         counted = "1 item" if len(value) == 1 else f"{len(value)} items"
@@ -203,7 +203,7 @@ def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
 def _flag(parameters: Mapping[str, Any], name: str, pointer: str, default: bool) -> bool:
     value = default if parameters.get(name) is None else parameters[name]
     if not isinstance(value, bool):
-        raise InvalidInput(f"{called(value)} came; true or false is wanted", f"{pointer}/{name}")
+        raise InvalidInput(f"{describe(value)} came; true or false is wanted", f"{pointer}/{name}")
     return value
 
 
@@ -216,7 +216,7 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     Where some outputs are binary and others not, these are held as text.
     """
     head = {"model_name": model} | ({} if request_id is None else {"id": request_id})
-    described = (_described(*one, b"," if i else b"") for i, one in enumerate(outputs))
+    described = (_describe_output(*one, b"," if i else b"") for i, one in enumerate(outputs))
     before = orjson.dumps(head)[:-1] + b',"outputs":['
     text: Iterator[bytes] = chain([before], chain.from_iterable(described), [b"]}"])
     binary = [tensor for output, tensor in outputs if output.is_binary]
@@ -228,7 +228,7 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary)), len(json)
 
 
-def _described(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]:
+def _describe_output(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]:
     """What the JSON says of an output, its numbers among it if they are not binary."""
     said: dict[str, Any] = {"name": output.name, "datatype": datatype(tensor.dtype), "shape": [*tensor.shape]}
     if output.is_binary:
@@ -236,5 +236,5 @@ def _described(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]
         return
     yield before + orjson.dumps(said)[:-1] + b',"data":'
     flats = (block.reshape(-1) for block in in_parts(tensor))
-    yield from joined(flat[part] for flat in flats for part in row_blocks(flat.size, _NUMBERS_PER_PIECE))
+    yield from join_lists(flat[part] for flat in flats for part in row_blocks(flat.size, _NUMBERS_PER_PIECE))
     yield b"}"

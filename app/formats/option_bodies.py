@@ -23,7 +23,7 @@ from app.formats.arrow_ipc.columns import columns_of
 from app.formats.base import Body, Buffer, Posted
 from app.formats.json import Json
 from app.formats.json.body import dimension, members, refuse_sample, rows_or_reference, vectors_or_dataset
-from app.formats.json.lists import called, is_list
+from app.formats.json.lists import describe, is_list
 from app.formats.npz import Npz
 from app.formats.npz import members as arrays_of
 from app.pictures import PNG, SVG
@@ -47,7 +47,7 @@ ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 def read_json(body: Body, width: int, check_count: CheckCount) -> Batch:
     """Read an object of `vectors`, `ids` and `tags`."""
     posted = members(body, ["vectors"], ["ids", "tags"], of_rows=["vectors", "ids", "tags"])
-    ids, tags = (_listed(posted, member, check_count) for member in ("ids", "tags"))
+    ids, tags = (_read_list(posted, member, check_count) for member in ("ids", "tags"))
     if is_list(vectors := posted["vectors"]):
         check_count(len(vectors))
     return Batch(rows_or_reference(vectors, width, "/vectors"), ids, tags)
@@ -66,7 +66,7 @@ def read_arrow(body: Body, width: int, check_count: CheckCount) -> Batch:
     """Read a stream with columns `id` and `tag` beside the rows."""
     rows, beside = columns_of(body, width, (ID, TAG))
     check_count(len(rows))
-    ids, tags = (beside[name].listed() if name in beside else None for name in (ID, TAG))
+    ids, tags = (beside[name].to_list() if name in beside else None for name in (ID, TAG))
     if ids is None:
         raise InvalidInput(f"the Arrow stream has no column {ID!r}; each vector needs an id", f"/{ID}")
     return Batch(rows, ids, tags)
@@ -87,12 +87,12 @@ def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedR
     return options, vectors_or_dataset(document, width)
 
 
-def _listed(posted: dict[str, Any], member: str, check_count: CheckCount) -> list[object] | None:
+def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> list[object] | None:
     """A list of a body as Python has it; None where it did not come."""
     if member not in posted:
         return None
     if not is_list(value := posted[member]):
-        raise InvalidInput(f"{called(value)} came; a list with one of them for each vector is wanted", f"/{member}")
+        raise InvalidInput(f"{describe(value)} came; a list with one of them for each vector is wanted", f"/{member}")
     check_count(len(value))
     return [*value]
 
@@ -156,11 +156,11 @@ def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> 
     told = {"warnings": [*warnings]} if warnings else {}
     known: dict[str, Callable[[], bytes]] = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}
     if finding.drawing is not None:
-        known |= {kind: partial(_drawn, finding.drawing, kind) for kind in (SVG, PNG)}
+        known |= {kind: partial(_render, finding.drawing, kind) for kind in (SVG, PNG)}
     return known
 
 
-def _drawn(drawing: Drawing, media_type: str) -> bytes:
+def _render(drawing: Drawing, media_type: str) -> bytes:
     from app.pictures import figures
 
     return figures.svg(drawing) if media_type == SVG else figures.png(drawing)

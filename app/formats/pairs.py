@@ -10,11 +10,11 @@ import numpy as np
 from app.core.arrays import Array
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import Codes, Encoder, Encoding
-from app.core.hashing.sampling import refuse_unsampled
+from app.core.hashing.sampling import check_sampled_rows
 from app.core.maps import FeatureMap
 from app.formats.base import Body, Posted
 from app.formats.json.body import members, rows_or_reference
-from app.formats.json.lists import LongList, called, is_list, parts_of
+from app.formats.json.lists import LongList, describe, is_list, parts_of
 from app.formats.npz import members as arrays_of
 
 
@@ -45,9 +45,9 @@ def usual(hashing: FeatureMap, depth: int, length: int | None = None) -> Encoder
     return None
 
 
-def checked(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
+def check_codes(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
     """Codes that were read; InvalidInput for what cannot be codes of this map."""
-    refuse_unsampled(read, pointer)
+    check_sampled_rows(read, pointer)
     if read.dtype != np.uint64:  # all of its numbers may be codes
         first, count = by.ends(hashing.n_frequencies, hashing.spec.input_dim)
         index = read[..., 0] if by.encoding is Encoding.pairs else read
@@ -77,7 +77,7 @@ def json_pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKin
         of = InputKind.vectors
     first = next(iter(posted["x"]), None) if is_list(posted["x"]) else None
     if by is None:
-        recognised = _recognised(first, of, hashing)
+        recognised = _guess_encoder(first, of, hashing)
         are_codes, by = recognised is not None, recognised or hashing.usual_encoders[0]
     else:
         are_codes = _are_listed_codes(first, by, hashing) if of is None else of is InputKind.codes
@@ -96,7 +96,7 @@ def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) 
 def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
     """Read a list whose items have the shape `item`, () for whole numbers; `wanted` says of a refusal what was."""
     if not is_list(value):
-        raise InvalidInput(f"{called(value)} came; {wanted} are wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; {wanted} are wanted", pointer)
     found = [np.empty((0, *item), dtype)]
     for _, part in parts_of(value):
         if any(isinstance(one, LongList) for one in part):
@@ -157,10 +157,10 @@ def _posted_codes(value: Any, by: Encoder, hashing: FeatureMap, pointer: str) ->
         read = csr_codes(value, s, s << by.bits, pointer)
     else:
         read = codes(value, shape, dtype, pointer)
-    return checked(read, by, hashing, pointer)
+    return check_codes(read, by, hashing, pointer)
 
 
-def _recognised(row: Any, of: InputKind | None, hashing: FeatureMap) -> Encoder | None:
+def _guess_encoder(row: Any, of: InputKind | None, hashing: FeatureMap) -> Encoder | None:
     """Guess the encoder of codes from their first row; None for vectors."""
     flat = hashing.usual_encoders[-1]
     if of is InputKind.vectors or not is_list(row) or not len(row):
@@ -217,4 +217,4 @@ def _array_of_codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str)
         if came.size and not ends.min <= int(came.min()) <= int(came.max()) <= ends.max:
             raise InvalidInput(f"a number outside the range of {wide} came", pointer)
         came = came.astype(wide)
-    return checked(came, by, hashing, pointer)
+    return check_codes(came, by, hashing, pointer)

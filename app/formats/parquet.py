@@ -43,7 +43,7 @@ def _as_arrow(body: Body) -> bytearray:
         watch = Timer(_WAIT_SECONDS, reader.kill)
         watch.start()
         try:
-            stream, said = _exchanged(reader, body)
+            stream, said = _exchange(reader, body)
         finally:
             watch.cancel()
             reader.kill()  # unless it has ended
@@ -57,7 +57,7 @@ def _as_arrow(body: Body) -> bytearray:
     return stream
 
 
-def _exchanged(reader: "subprocess.Popen[bytes]", body: Body) -> tuple[bytearray, str]:
+def _exchange(reader: "subprocess.Popen[bytes]", body: Body) -> tuple[bytearray, str]:
     """Give the reader the file, and take its stream, as far as it may go, and what it says."""
     stdin, stdout, stderr = reader.stdin, reader.stdout, reader.stderr
     if stdin is None or stdout is None or stderr is None:

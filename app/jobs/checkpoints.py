@@ -33,22 +33,22 @@ def progress(step: int, of: int, objective: float | None) -> dict[str, str]:
     }
 
 
-def stored(state: bytes) -> bytes:
+def pack_state(state: bytes) -> bytes:
     """A state as it is stored."""
     return _MAKERS + state
 
 
 def name(stored_state: bytes) -> str:
-    """A name for a stored state that no other has, and that ends in what `held` tells."""
+    """A name for a stored state that no other has, and that ends in what `content_of` gives."""
     return f"checkpoint:{secrets.token_hex(4)}{blake2b(stored_state, digest_size=8).hexdigest()}"
 
 
-def held(name: str) -> str:
+def content_of(name: str) -> str:
     """The same for all checkpoints that hold the same."""
     return name[-16:]
 
 
-def restored(stored_state: bytes) -> bytes | None:
+def unpack_state(stored_state: bytes) -> bytes | None:
     """The state of a stored checkpoint; None if other versions made it.
 
     What one algorithm began and another ended would be the result of neither.

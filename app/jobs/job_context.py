@@ -97,7 +97,7 @@ class JobContext(Progress):
         if time.monotonic() < self._next_checkpoint:
             return
         began = time.monotonic()
-        made = checkpoints.stored(make_state())
+        made = checkpoints.pack_state(make_state())
         if len(made) > checkpoints.MAX_CHECKPOINT_BYTES:
             logger.warning("job %s: a checkpoint of %d bytes is not kept", self.job_id, len(made))
             self._next_checkpoint = math.inf
@@ -105,7 +105,7 @@ class JobContext(Progress):
         prefix, before = key(self.job_id, checkpoints.name(made), self.places), self._fields.get("checkpoint", "")
         try:
             # What holds no more than the one before is no step further.
-            is_new = checkpoints.held(prefix) != checkpoints.held(before)
+            is_new = checkpoints.content_of(prefix) != checkpoints.content_of(before)
             if is_new and not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
                 raise NotMine(self.job_id)
             # The one before is gone, and what goes on from here may be asked for once more.
@@ -117,7 +117,7 @@ class JobContext(Progress):
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
-    def restored(self) -> bytes | None:
+    def restore(self) -> bytes | None:
         """The last checkpoint, of this attempt or of earlier ones, or that the job was submitted with.
 
         None if there is none, or if other versions made it.
@@ -126,7 +126,7 @@ class JobContext(Progress):
         if not prefix:
             return None
         made = pieces.read(self._client, prefix, int(self._fields["checkpoint_pieces"]))
-        return checkpoints.restored(made)
+        return checkpoints.unpack_state(made)
 
     def announce(self, keys: list[str]) -> None:
         """Name keys about to be written with a time to live: those that still have one go when the job ends.

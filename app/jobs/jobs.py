@@ -36,7 +36,7 @@ from app.jobs.record import (
 from app.jobs.scripts import GROUP, INDEX, LEASE_SECONDS, QUEUE, SECONDS, TALLY, key
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
-from app.store.connection import acknowledged, at_once
+from app.store.connection import acknowledge, at_once
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
 from app.store.lifetimes import LivingManifest
 from app.store.named import NameTaken, Reservation, State
@@ -182,7 +182,7 @@ class Jobs:
         said |= {"owner": owner} if owner else {}
         if (request := IN_WORK.get()) is not None:
             said |= {"request_id": request.request_id, "traceparent": request.traceparent}
-        parts, fields = self._drafted(job_id, payload, attachments or {}, checkpoint)
+        parts, fields = self._draft(job_id, payload, attachments or {}, checkpoint)
         sizes = (Entry(prefix, len(data)) for prefix, data in parts.items())
         charged = [Entry(self._key(job_id, "record"), 0, 1), *sizes]
         written = [one for prefix, data in parts.items() for one in pieces.keys(prefix, len(data))]
@@ -256,7 +256,7 @@ class Jobs:
                 ended[kind[0], state] = count
         return Tally(there - running, running, ended, _seconds(counts, "ran"), _seconds(counts, "waited"))
 
-    @acknowledged()
+    @acknowledge()
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
         """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
 
@@ -340,7 +340,7 @@ class Jobs:
     def _key(self, job_id: str, part: str) -> str:
         return key(job_id, part, self._places)
 
-    def _drafted(
+    def _draft(
         self, job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
     ) -> tuple[dict[str, bytes], dict[str, str]]:
         """What is stored beside the record of a job, by what its keys begin with; and the fields that tell of it.
@@ -354,14 +354,14 @@ class Jobs:
         fields = {"payload_pieces": str(pieces.count(len(packed)))}
         if checkpoint is not None and len(checkpoint.state) <= checkpoints.MAX_CHECKPOINT_BYTES:
             prefix = self._key(job_id, f"checkpoint:{secrets.token_hex(4)}")
-            state = checkpoints.stored(checkpoint.state)
+            state = checkpoints.pack_state(checkpoint.state)
             parts[prefix] = state
             fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(state)))}
             if checkpoint.of:
                 fields |= checkpoints.progress(checkpoint.step, checkpoint.of, checkpoint.objective)
         return parts, fields
 
-    @acknowledged()
+    @acknowledge()
     def _submit(
         self, job_id: str, fields: Mapping[str, str], reservation: Reservation | None, written: list[str]
     ) -> None:

@@ -259,7 +259,7 @@ def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Resu
     while True:
         try:
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
-            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _written(context, outcome)
+            bodies, kept = (b"", []) if isinstance(outcome, JobError) else _write_result(context, outcome)
             state = "failed" if error else "succeeded"
             args = [context.message, state, ttl, error, bodies]
             done = scripts.run(client, "end", context.job_id, *args, keys=kept)
@@ -279,7 +279,7 @@ def _no_room(error: QuotaExceeded) -> JobError:
     return JobError(reason="quota", detail=str(error))
 
 
-def _written(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
+def _write_result(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
     """The bodies of a result, stored; and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
@@ -311,7 +311,7 @@ class JobLimits(NamedTuple):
     seconds: float
     nbytes: int
 
-    def passed(self, taken: float, pid: int | None) -> JobError | None:
+    def find_excess(self, taken: float, pid: int | None) -> JobError | None:
         """The error of a job that takes too much time or memory, else None; `taken` are its seconds in all attempts."""
         if taken > self.seconds:
             detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self.seconds:g}"
@@ -463,12 +463,12 @@ class Worker:
         while process.exitcode is None:
             process.join(_LOOK_SECONDS)
             taken = time.monotonic() - began + ran
-            error = self._limits.passed(taken, process.pid)
+            error = self._limits.find_excess(taken, process.pid)
             if error is not None or self._stopping:
                 return error or True
             if time.monotonic() - renewed >= _RENEW_SECONDS:
                 since, renewed = renewed, time.monotonic()
-                if not self._renewed(message, taken):
+                if not self._renew(message, taken):
                     return True
                 with suppress(StoreUnavailable, JobNotFound):
                     if self._queue.others_wait(message.owner):
@@ -477,7 +477,7 @@ class Worker:
                             return True
         return False
 
-    def _renewed(self, message: Message, taken: float) -> bool:
+    def _renew(self, message: Message, taken: float) -> bool:
         """Say that the job is still worked on; False if it is another's, or not wanted any more."""
         try:
             answer = scripts.run(self._client, "renew", message.job_id, message.id, f"{taken:.3f}")
@@ -496,7 +496,9 @@ class Worker:
         if taken <= _TURN_SECONDS:
             return False
         now = self._jobs.fields(message.job_id)
-        is_kept = checkpoints.held(now.get("checkpoint", "")) != checkpoints.held(before.get("checkpoint", ""))
+        is_kept = checkpoints.content_of(now.get("checkpoint", "")) != checkpoints.content_of(
+            before.get("checkpoint", "")
+        )
         if is_kept and int(now.get("step") or 0) > int(before.get("step") or 0):
             return True
         lost = float(before.get("lost") or 0)

@@ -53,7 +53,7 @@ LIVE_SUM: Literal["livesum"] = "livesum"
 
 
 @contextmanager
-def shared() -> Iterator[Path]:
+def share_directory() -> Iterator[Path]:
     """A directory for the processes of a service, for the length of a with block.
 
     Those that killed services have left are removed.
@@ -62,7 +62,7 @@ def shared() -> Iterator[Path]:
         for left in parent.glob(_PREFIX + "*"):
             _remove(left)
     directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=next(_parents())))
-    with _locked(directory / _SERVICE):
+    with _lock(directory / _SERVICE):
         try:
             yield directory
         finally:
@@ -80,7 +80,7 @@ class Slot:
         for number in count():
             with suppress(_Taken):
                 self._held = ExitStack()
-                self._held.enter_context(_locked(directory / f"{number}.lock"))
+                self._held.enter_context(_lock(directory / f"{number}.lock"))
                 break
         self._number = number
         multiprocess.mark_process_dead(number, str(directory))
@@ -96,7 +96,7 @@ class Slot:
         """Have a registry collect what all processes have counted."""
         for path in self._directory.glob("[0-9]*.lock"):
             if path.stem != str(self._number):
-                with suppress(_Taken), _locked(path):  # nobody holds it: its gauges go
+                with suppress(_Taken), _lock(path):  # nobody holds it: its gauges go
                     multiprocess.mark_process_dead(path.stem, str(self._directory))
         multiprocess.MultiProcessCollector(registry, str(self._directory))
 
@@ -111,7 +111,7 @@ def _parents() -> Iterator[Path]:
 def _remove(left: Path) -> None:
     with suppress(OSError, _Taken):  # of another user, or in use
         if time.time() - left.stat().st_mtime >= _NEW_SECONDS:
-            with _locked(left / _SERVICE):
+            with _lock(left / _SERVICE):
                 shutil.rmtree(left, ignore_errors=True)
 
 
@@ -120,7 +120,7 @@ class _Taken(Exception):
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Lock a file for the length of a with block; _Taken if another process has locked it.
 
     The lock is not handed on to processes that begin as copies of this one, as those of jobs do, and their end does not
@@ -191,7 +191,7 @@ class Meters:
         """Count a request that was refused before it could be read."""
         self._unread.labels(problem).inc()
 
-    def waited(self, waits_for: str, seconds: float) -> None:
+    def count_wait(self, waits_for: str, seconds: float) -> None:
         """Count the time that work has waited for a thread."""
         self._waited.labels(waits_for).observe(seconds)
 
@@ -200,7 +200,7 @@ class Meters:
         self._batch_requests.observe(requests)
         self._batch_rows.observe(rows)
 
-    def used(self, was_ready: bool) -> None:
+    def count_use(self, was_ready: bool) -> None:
         """Count a use of what may be ready in memory."""
         (self._hits if was_ready else self._misses).inc()
 
@@ -208,7 +208,7 @@ class Meters:
         """Count a call to the store."""
         self._store.labels(command, "error" if failed else "ok").observe(seconds)
 
-    def told(self, accept: str, asked: Collector) -> tuple[bytes, str]:
+    def render(self, accept: str, asked: Collector) -> tuple[bytes, str]:
         """All that the processes of the service have counted, and what `asked` collects besides; and its media type."""
         registry = CollectorRegistry()
         self.slot.register(registry)

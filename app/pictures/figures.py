@@ -53,7 +53,7 @@ _ONE_AT_A_TIME = Lock()
 def svg(drawing: Drawing) -> bytes:
     """The drawing as an SVG document; always the same bytes for the same drawing."""
     buffer = io.StringIO()
-    with _drawn(drawing) as figure:
+    with _draw_figure(drawing) as figure:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
     document = _PATH.sub(_short, buffer.getvalue().replace(INK, "currentColor"))
     inside = document.index(">", document.index("<svg")) + 1
@@ -63,7 +63,7 @@ def svg(drawing: Drawing) -> bytes:
 def png(drawing: Drawing) -> bytes:
     """The drawing as a PNG image on white; always the same bytes for the same drawing."""
     buffer = io.BytesIO()
-    with _drawn(drawing) as figure:
+    with _draw_figure(drawing) as figure:
         figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
@@ -74,7 +74,7 @@ def _short(path: re.Match[str]) -> str:
 
 
 @contextmanager
-def _drawn(drawing: Drawing) -> Iterator[Figure]:
+def _draw_figure(drawing: Drawing) -> Iterator[Figure]:
     """The figure, for the length of a with block."""
     n_rows, n_columns = len(drawing.rows), max(map(len, drawing.rows))
     beside = any(panel.legend_beside for panels in drawing.rows for panel in panels)

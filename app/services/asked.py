@@ -19,7 +19,7 @@ from app.core.arrays import Rows, complete
 from app.core.building import RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
-from app.core.input import MISSING, UNIT_NORM, Fit, Input, MissingOfRows, fitted, mostly_missing
+from app.core.input import MISSING, UNIT_NORM, Fit, Input, MissingOfRows, fit_input, mostly_missing
 from app.core.json_text import CheckSize, check_names, check_options
 from app.core.kernels import KERNELS, Kernel
 from app.core.length_scales import Heuristic, as_they_are, length_scale, per_column
@@ -123,7 +123,7 @@ class LeftOpen(Frozen):
             members["seed"] = None
         return members
 
-    def placed(self, spec: MapSpec) -> MapSpec:
+    def with_placeholders(self, spec: MapSpec) -> MapSpec:
         """The spec with what stands for numbers that are not known yet in their place."""
         changes: dict[str, Any] = {}
         if self.input is not None:
@@ -197,14 +197,14 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     check_names(body)
     with suppress(ValidationError):
         return AskedSpec(
-            MapSpec.model_validate_json(body).as_asked()
+            MapSpec.model_validate_json(body).with_defaults()
         )  # as good as always, and then the body is read once
     try:
         document = from_json(body)
     except ValueError:
         document = None
     if not isinstance(document, dict):
-        return AskedSpec(parse(MapSpec, body).as_asked())
+        return AskedSpec(parse(MapSpec, body).with_defaults())
     fit = fit_of(document.get("input"), parse)
     kernel, scale = without_scale(document.get("kernel"), parse)
     left_open = LeftOpen(input=fit, kernel=scale, draws_seed=document.get("seed", 0) is None)
@@ -212,7 +212,7 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     closed = {name: value for name, value in document.items() if name not in settled_later}
     if scale is not None:
         closed["kernel"] = kernel
-    asked = AskedSpec(parse(MapSpec, to_json(closed)).as_asked(), left_open)
+    asked = AskedSpec(parse(MapSpec, to_json(closed)).with_defaults(), left_open)
     _ = asked.datasets  # which must be named
     return asked
 
@@ -255,14 +255,14 @@ def _is_per_column(named: Any) -> bool:
     return isinstance(named, dict) and "per_column" in named
 
 
-def drawn(asked: AskedSpec) -> AskedSpec:
+def draw_seed(asked: AskedSpec) -> AskedSpec:
     """The same with a seed that is drawn, if it is left to chance."""
     spec, left_open = asked
     seed = secrets.randbits(_SEED_BITS) if left_open.draws_seed else spec.seed
     return AskedSpec(spec.model_copy(update={"seed": seed}), left_open)
 
 
-def settled(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_pause) -> Settled:
+def resolve(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_pause) -> Settled:
     """The spec with a number in the place of everything that is left to datasets; its seed is drawn already.
 
     `pause` is called between steps of a quarter of a second, where there are many rows.
@@ -276,7 +276,7 @@ def settled(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
     if left_open.input is not None:
         fit = left_open.input
         rows = rows_of(fit.dataset, "/input/dataset")
-        changes["input"] = fitted(fit.fit, rows, fit.missing, fit.unit_norm, pause=pause)
+        changes["input"] = fit_input(fit.fit, rows, fit.missing, fit.unit_norm, pause=pause)
         warnings = mostly_missing(rows, fit.dataset)
         warnings += _zero_rows(changes["input"], rows, spec.kernel, fit.dataset, pause)
     if left_open.kernel is not None:
@@ -309,9 +309,9 @@ def with_scale(
 def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: Pause) -> tuple[str, ...]:
     """The warning that rows of a dataset are all zero after the input, where the kernel refuses such rows."""
     try:
-        kernel.prepared(sparse.csr_array((1, rows.shape[1])))
+        kernel.prepare(sparse.csr_array((1, rows.shape[1])))
     except InvalidInput:
-        zeroed = wanted.zeroed(rows, pause)
+        zeroed = wanted.count_zero_rows(rows, pause)
         if zeroed:
             return (
                 f"{zeroed} of the {rows.shape[0]} rows of dataset {dataset!r} are all zero after this input, and "
@@ -324,7 +324,7 @@ def after_input(wanted: Input | None, pointer: str) -> Seen:
     """Gives rows of a dataset, which is named at this pointer, after the input."""
     if wanted is None:
         return lambda rows: as_they_are(complete(rows, pointer))
-    return lambda rows: wanted.applied(rows, pointer)
+    return lambda rows: wanted.apply(rows, pointer)
 
 
 def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:

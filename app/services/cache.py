@@ -45,18 +45,18 @@ class Cache:
     def keeping(self, load: Callable[[M], T]) -> Callable[[M], T]:
         """The same function, with its results kept."""
 
-        def counted(manifest: M) -> T:
+        def count_and_load(manifest: M) -> T:
             self._used(False)
             return load(manifest)
 
         by_digest = cachetools.cached(self._cache, key=_key, condition=self._condition)
-        loaded: Callable[[M], T] = by_digest(counted)
+        loaded: Callable[[M], T] = by_digest(count_and_load)
 
-        def kept(manifest: M) -> T:
+        def get(manifest: M) -> T:
             there: T | None = self.there(manifest)
             return loaded(manifest) if there is None else there
 
-        return kept
+        return get
 
     @property
     def limit(self) -> int:
@@ -81,7 +81,7 @@ class Cache:
             self._used(True)
         return there
 
-    def held(self, key: str, make: Callable[[], T]) -> T:
+    def hold(self, key: str, make: Callable[[], T]) -> T:
         """The thing under a key of its own, which may change while it is kept; made anew where it is not there."""
         with self._condition:
             there: T | None = self._cache.get(key)

@@ -12,14 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from scipy import sparse
 
 from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, floats, refuse_not_finite
-from app.core.datasets import MOST_RANGES, Reference, column_ranges, sampled
+from app.core.datasets import MOST_RANGES, Reference, column_ranges, sample_rows
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
 from app.in_work import note_rows
 from app.services.cache import Cache, latest
-from app.services.errors import Check, DatasetExists, DatasetNotFound, digest_in, unchecked
+from app.services.errors import Check, DatasetExists, DatasetNotFound, accept_any, digest_in
 from app.services.limits import Limits
-from app.store.datasets import DatasetManifest, DatasetStore, described
+from app.store.datasets import DatasetManifest, DatasetStore, build_manifest
 from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named import Arrays
@@ -133,7 +133,7 @@ class Datasets:
         self._open = cache.keeping(self._load)
 
     def create(
-        self, name: str, posted: PostedRows | Identified, ttl: int | None, owner: str = "", check: Check = unchecked
+        self, name: str, posted: PostedRows | Identified, ttl: int | None, owner: str = "", check: Check = accept_any
     ) -> tuple[DatasetRecord, bool]:
         """Store a dataset, and the ids of its rows, for `ttl` seconds, None for ever.
 
@@ -152,9 +152,9 @@ class Datasets:
             QuotaExceeded: the store, or the owner, has no room for it.
         """
         given, ids = posted if isinstance(posted, Identified) else (posted, None)
-        rows = _checked(given, self._limits.check_rows)
+        rows = _check(given, self._limits.check_rows)
         arrays = _arrays(rows) | _id_arrays(ids)
-        manifest = described(name, rows.shape, arrays, ttl)
+        manifest = build_manifest(name, rows.shape, arrays, ttl)
         while True:
             there, created = self._store.find(name), False
             check(None if there is None else there.digest)
@@ -185,7 +185,7 @@ class Datasets:
         manifests, after = self._store.page(prefix, cursor, limit)
         return DatasetPage(datasets=[DatasetEntry.model_validate(manifest) for manifest in manifests], next=after)
 
-    def delete(self, name: str, check: Check = unchecked) -> None:
+    def delete(self, name: str, check: Check = accept_any) -> None:
         """Remove a dataset. `check` is told its digest, and may raise: then it stays, and so does any other."""
         if not self._store.delete(name, lambda stored, _: check(digest_in(DatasetManifest, stored))):
             raise DatasetNotFound(name)
@@ -206,12 +206,12 @@ class Datasets:
             kept = self._open(manifest)
             if n is None or n == there:
                 return Found(kept.rows, manifest.digest, kept.ids)
-            some = sampled(there, n, wanted.seed)
-            return Found(kept.rows[some], manifest.digest, None if kept.ids is None else kept.ids.taken(some))
+            some = sample_rows(there, n, wanted.seed)
+            return Found(kept.rows[some], manifest.digest, None if kept.ids is None else kept.ids.take(some))
 
         return latest(read)
 
-    def gated(self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Gate) -> GatedRows:
+    def read_rows(self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Gate) -> GatedRows:
         """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
 
         Raises:
@@ -249,14 +249,14 @@ class Datasets:
         return manifest
 
     def _load(self, manifest: DatasetManifest) -> _Kept:
-        manifest.check_sealed(digest_of(manifest.arrays, shape=manifest.shape))
+        manifest.check_seal(digest_of(manifest.arrays, shape=manifest.shape))
         arrays = self._store.read_all(manifest)
         for array in arrays.values():
             array.flags.writeable = False  # all who use the dataset share it
         return _Kept(rows_in(arrays, manifest.shape), _ids_of(arrays), manifest.nbytes)
 
 
-def _checked(posted: PostedRows, check: CheckBytes) -> Rows:
+def _check(posted: PostedRows, check: CheckBytes) -> Rows:
     """Check rows; keep the precision in which they came, and whole numbers in one that holds them."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")

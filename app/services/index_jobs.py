@@ -196,7 +196,7 @@ class IndexDuplicates(NamedTuple):
             with self.images.looked_at(opened.manifest, opened.state) as image:
                 s, bits = opened.codes.s, opened.codes.bits
                 found = duplicates(image.codes, s, bits, max(1, least), self.threads, progress)
-                return _written(options, opened, image, found, least)
+                return _write_answer(options, opened, image, found, least)
 
         try:
             return latest(find)
@@ -210,7 +210,7 @@ def _whole(opened: OpenIndex) -> OpenIndex:
     return opened._replace(manifest=manifest, layout=opened.layout._replace(banding=None))
 
 
-def _written(options: DuplicatesOptions, opened: OpenIndex, image: Image, found: Duplicates, least: int) -> bytes:
+def _write_answer(options: DuplicatesOptions, opened: OpenIndex, image: Image, found: Duplicates, least: int) -> bytes:
     """The answer, as JSON."""
     _, errors = opened.codes.similarities(np.array([least]))
     told = {

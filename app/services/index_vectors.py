@@ -13,7 +13,7 @@ from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
-from app.core.indexes.kept_rows import kept, restored
+from app.core.indexes.kept_rows import pack_rows, unpack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.indexes.search import Hits, search
 from app.services.cache import Cache, latest
@@ -73,7 +73,7 @@ class Images:
         """
         if state.size > self.most(manifest):
             raise self._too_large(manifest, state.size * self._bytes_per_vector(manifest))
-        held = self._cache.held(f"index {manifest.token}", lambda: _Held(manifest))
+        held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest))
         with ExitStack() as looking:
             with held.lock:
                 if held.revision < state.revision:
@@ -108,7 +108,7 @@ class Images:
             revisions[: len(held.revisions)] = held.revisions[:n]
             there = [number for number in some if number < n]
             blocks = {
-                number: _changed(manifest, part.blocks[i], min(BLOCK, part.state.size - number * BLOCK))
+                number: _read_block(manifest, part.blocks[i], min(BLOCK, part.state.size - number * BLOCK))
                 for i, number in enumerate(some)
                 if number < n
             }
@@ -121,7 +121,7 @@ class Images:
                 return
 
 
-def _changed(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
+def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
     """A block of n vectors as images take it; StoreDamaged if it is none."""
     stride = MARK_BYTES + manifest.code_bytes
     if len(block.codes) != BLOCK * stride or labels.count(block.ids) != n:
@@ -167,7 +167,7 @@ class Search:
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         if opened.layout.banding is None:
             self._spend(_PER_BYTE * n * image.size * opened.layout.code_bytes, n)
-        queries = opened.codes.written(opened.feature_map, rows)
+        queries = opened.codes.pack(opened.feature_map, rows)
         similarity = options.min_similarity
         least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
         marked = None if options.tag is None else labels.number(labels.mark(options.tag, "/tag"))
@@ -182,14 +182,14 @@ class Search:
         ids = [labels.at(self._image.ids[block], place) for block, place in places]
         similarity, error = self._opened.codes.similarities(hits.counts)
         if not self._exactly:
-            return self._written(ids, {"similarity": similarity, "standard_error": error}, hits)
+            return self._write_result(ids, {"similarity": similarity, "standard_error": error}, hits)
         exact = self._exact(row, ids)
         order = np.argsort(-exact, kind="stable")  # of equal ones, those that agree in more codes
         order = order[exact[order] >= (self._options.min_similarity or -np.inf)][: self._options.k]
         numbers = {"similarity": similarity[order], "standard_error": error[order], "exact": exact[order]}
-        return self._written([ids[i] for i in order], numbers, hits)
+        return self._write_result([ids[i] for i in order], numbers, hits)
 
-    def _written(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
+    def _write_result(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some are longer than all else that is told of a vector
         told: Result = {"ids": [labels.read(one) for one in ids]}
         return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
@@ -204,14 +204,14 @@ class Search:
             stored = self._store.vectors(opened.manifest, ids[first : first + at_once])
             there = [(first + i, one) for i, one in enumerate(stored) if one is not None]
             if there:
-                others = self._restored([one for _, one in there], input_dim)
+                others = self._unpack_rows([one for _, one in there], input_dim)
                 self._spend(kernel.exact_operations(row, others))
                 found[[i for i, _ in there]] = opened.feature_map.exact_gram(row, others)[0]
         return found
 
-    def _restored(self, stored: list[bytes], input_dim: int) -> Rows:
+    def _unpack_rows(self, stored: list[bytes], input_dim: int) -> Rows:
         try:
-            return restored(stored, input_dim)
+            return unpack_rows(stored, input_dim)
         except (ValueError, IndexError) as error:
             raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
@@ -253,11 +253,11 @@ class IndexVectors:
             TooLarge: they are too many at once, or for the memory of a process.
             QuotaExceeded: there is no room for them.
         """
-        return latest(lambda: self._upserted(self._indexes.open(name), read, owner))
+        return latest(lambda: self._upsert(self._indexes.open(name), read, owner))
 
     def remove(self, name: str, vector_id: int | str, owner: str = "") -> None:
         """For an owner, take a vector out of an index; VectorNotFound if there is none of this id."""
-        written = labels.written(vector_id, "")
+        written = labels.encode_id(vector_id, "")
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
             raise VectorNotFound(name, vector_id)
 
@@ -277,35 +277,33 @@ class IndexVectors:
             opened = self._indexes.open(name)
             with self._images.looked_at(opened.manifest, opened.state) as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
-                given = self._datasets.gated({"vectors": posted}, opened.feature_map.spec.gate)
+                given = self._datasets.read_rows({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):
                     found = Search(self._store, self._limits, opened, image, options, self._threads)
                     return found.results(given.rows["vectors"]), warnings_of(opened.feature_map, given.rows)
 
         return latest(look)
 
-    def _upserted(
-        self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], owner: str
-    ) -> tuple[int, Warnings]:
+    def _upsert(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], owner: str) -> tuple[int, Warnings]:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
-        given = self._datasets.gated({"vectors": batch.vectors}, feature_map.spec.gate)
+        given = self._datasets.read_rows({"vectors": batch.vectors}, feature_map.spec.gate)
         rows = given.rows["vectors"]
         n = int(rows.shape[0])
         check(n)
         if batch.ids is None and "vectors" not in given.ids:
             raise InvalidInput("the member ids is missing: each vector needs an id", "/ids")
-        ids = given.ids["vectors"].listed() if batch.ids is None else batch.ids
+        ids = given.ids["vectors"].to_list() if batch.ids is None else batch.ids
         for member, came in (("ids", ids), ("tags", batch.tags)):
             if came is not None and len(came) != n:
                 raise InvalidInput(f"{len(came)} {member} and {n} vectors came; each vector has one", f"/{member}")
-        keys = labels.every_written(ids, "/ids")
+        keys = labels.encode_ids(ids, "/ids")
         marks = [labels.UNTAGGED] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)
-        vectors = kept(rows) if opened.manifest.keep == "vectors" else [b""] * n
+        vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n
         self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes)
         with at_their_datasets(given.references):
-            codes = opened.codes.written(feature_map, rows)
+            codes = opened.codes.pack(feature_map, rows)
         entries = [
             Entry(key, mark + code.tobytes(), vector)
             for key, mark, code, vector in zip(keys, marks, codes, vectors, strict=True)

@@ -209,7 +209,7 @@ class IndexCodes(NamedTuple):
         """Of a code."""
         return self.law.encoder.bits
 
-    def written(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:
+    def pack(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:
         """The packed codes of rows, (n, ⌈s·bits/8⌉); InvalidInput names those that have none."""
         return feature_map.codes(rows, self.law.encoder, pause=pause)
 
@@ -302,7 +302,7 @@ class Indexes:
             there, created = self._find_standing(name), False
             if there is None:
                 with suppress(NameTaken):  # another was faster
-                    there, created = self._made(name, asked, banding or asked.banding, text, ttl, owner, submit)
+                    there, created = self._make(name, asked, banding or asked.banding, text, ttl, owner, submit)
             if there is None:  # nor is the map any more
                 continue
             found = self._same(there, text, ttl, created)
@@ -375,7 +375,7 @@ class Indexes:
             raise StoreDamaged(f"index {name!r} is over a map {manifest.map.name!r} that is not there any more")
         return OpenIndex(manifest, state, feature_map, IndexCodes(feature_map.code_law("the map")), layout(manifest))
 
-    def _made(
+    def _make(
         self,
         name: str,
         asked: AskedIndex,

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 
 from app.core.model import NAME_PATTERN, Frozen
 from app.store.account import UNLIMITED, Account, Quota
-from app.store.keys import Key, KeyStore, Role, TooManyKeys, drawn
+from app.store.keys import Key, KeyStore, Role, TooManyKeys, draw_key
 
 
 class AskedKey(Frozen):
@@ -78,7 +78,7 @@ class KeyService:
 
     def create(self, asked: AskedKey) -> CreatedKey:
         """Make a key; TooManyKeys if there are enough."""
-        made = drawn(**dict(asked))
+        made = draw_key(**dict(asked))
         # First, so that there is never a key without its quota.
         self._account.allow(made.key.id, Quota(asked.quota))
         try:

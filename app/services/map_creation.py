@@ -18,9 +18,9 @@ from app.jobs.checkpoints import Checkpoint
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.record import NotMine
-from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, drawn, settled
+from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, draw_seed, resolve
 from app.services.datasets import Datasets
-from app.services.errors import Check, DatasetNotFound, MapExists, unchecked
+from app.services.errors import Check, DatasetNotFound, MapExists, accept_any
 from app.services.limits import Limits
 from app.services.maps import MapRecord, read_spec, record
 from app.services.status import versions
@@ -55,7 +55,7 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
     return rows
 
 
-def built(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
+def build_map(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
     """A map, built and not stored yet, which will live so long after its last use.
 
     Raises what the family's `build` does.
@@ -66,7 +66,7 @@ def built(name: str, numbers: Settled, building: Building, ttl: int | None = Non
     return NewMap(name, spec.canonical(), made, versions(), family_of(spec.sampler).parameter_stream, asked, ttl)
 
 
-def build_reserved(
+def build_reservation(
     store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext
 ) -> None:
     """Build the map whose name is reserved for the job, and store it in the place of the reservation.
@@ -82,8 +82,8 @@ def build_reserved(
         spec, rows = MapSpec.model_validate_json(store.spec(reserved)), kept_rows(datasets, payload["digests"])
         numbers = Settled(spec, reserved.asked, reserved.warnings)
         if reserved.is_open:
-            numbers = settled(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
-        made = built(reserved.name, numbers, Building(threads, context, rows))
+            numbers = resolve(AskedSpec(spec, LeftOpen.model_validate_json(reserved.asked)), rows, threads)
+        made = build_map(reserved.name, numbers, Building(threads, context, rows))
         store.create(made, reserved, context.announce, context.owner)
     except (Gone, NameTaken):
         raise NotMine(context.job_id) from None
@@ -146,7 +146,7 @@ class MapCreation(NamedTuple):
             with suppress(Gone, NameTaken, DatasetReplaced):
                 return self._create(name, asked, progress, settling or Progress(), owner, ttl)
 
-    def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = unchecked) -> MapRecord | None:
+    def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = accept_any) -> MapRecord | None:
         """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
 
         From now on it lives as `ttl` says, see `create`. `check` is told the digest of what has the name,
@@ -158,7 +158,7 @@ class MapCreation(NamedTuple):
         with suppress(Gone):
             found = self.store.find(name)
             check(None if found is None else found.digest)
-            return None if found is None or found.state is State.failed else self._renewed(found, asked, ttl)
+            return None if found is None or found.state is State.failed else self._renew(found, asked, ttl)
         return None
 
     def is_there(self, name: str, asked: AskedSpec) -> bool:
@@ -173,20 +173,20 @@ class MapCreation(NamedTuple):
     ) -> Created:
         there = self._standing(name)
         if there is not None:
-            return Created(self._renewed(there, asked, ttl), False)
-        digests, taken = self.checked(asked)
+            return Created(self._renew(there, asked, ttl), False)
+        digests, taken = self.check(asked)
         self.check_store(asked, owner)
         if taken > self.limits.max_build_bytes:
             progress = None
-        asked = drawn(asked)
+        asked = draw_seed(asked)
         rows = kept_rows(self.datasets, digests)
         checkpoint, is_open = None, True
         numbers = Settled(asked.spec, asked.left_open.text)
         try:
             watching = progress or settling
-            numbers, is_open = settled(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
+            numbers, is_open = resolve(asked, rows, self.threads, lambda: watching.checkpoint(begin_anew)), False
             if progress is not None:
-                made = built(name, numbers, Building(self.threads, progress, rows), ttl)
+                made = build_map(name, numbers, Building(self.threads, progress, rows), ttl)
                 return Created(record(self.store.create(made, owner=owner), numbers.spec), True)
         except OutOfTime as over:
             checkpoint = None if is_open else Checkpoint(over.state, over.step, over.of, over.objective)
@@ -213,7 +213,7 @@ class MapCreation(NamedTuple):
             raise StoreUnavailable(f"{reason}; no map is created there")
         self.store.check_room(family_of(asked.spec.sampler).frozen_bytes(asked.spec), owner)
 
-    def checked(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
+    def check(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
         """Digests of the datasets that the map is made from, and the memory that building it takes.
 
         Raises what `create` raises of specs that no map is made of here.
@@ -255,7 +255,7 @@ class MapCreation(NamedTuple):
         found = self.store.find(name)
         return None if found is None or found.state is State.failed else found
 
-    def _renewed(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:
+    def _renew(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:
         """The record of a map that was put again, for this time from now on.
 
         Raises:
@@ -269,7 +269,7 @@ class MapCreation(NamedTuple):
         return record(renewed, spec)
 
     def _same(self, there: MapManifest, asked: AskedSpec) -> MapSpec:
-        """The spec of a map that was put again; raises what `_renewed` raises."""
+        """The spec of a map that was put again; raises what `_renew` raises."""
         spec, left_open = asked
         texts = {one.canonical(): one for one in (spec.as_before(), spec)}
         if left_open == NOTHING and there.is_open:
@@ -277,7 +277,7 @@ class MapCreation(NamedTuple):
         if left_open != NOTHING:
             stored = read_spec(there.name, self.store.spec(there))
             was_open = LeftOpen.model_validate_json(there.asked or "{}")
-            if was_open != left_open or was_open.placed(stored).canonical() not in texts:
+            if was_open != left_open or was_open.with_placeholders(stored).canonical() not in texts:
                 raise MapExists(there.name, there.digest or None)
             return stored
         for text, one in texts.items():
@@ -329,7 +329,7 @@ def preview(
     Raises what `MapCreation.create` does, but what has to do with jobs.
     """
     exists = creation.is_there(name, asked)
-    digests, building_bytes = creation.checked(asked)
+    digests, building_bytes = creation.check(asked)
     if not exists:
         creation.check_store(asked, owner)
     numbers, made, seconds = Settled(asked.spec), None, None
@@ -338,7 +338,7 @@ def preview(
     try:
         if progress is not None:
             rows = kept_rows(creation.datasets, digests)
-            numbers = settled(asked, rows, creation.threads, lambda: progress.checkpoint(begin_anew))
+            numbers = resolve(asked, rows, creation.threads, lambda: progress.checkpoint(begin_anew))
             is_open = False
             if building_bytes <= creation.limits.max_build_bytes:
                 made = build(numbers.spec, Building(creation.threads, progress, rows))

@@ -17,7 +17,7 @@ from pydantic_core import to_json
 from app.core.answers import RowBlocks
 from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, Gives, derived, family_of, opened
+from app.core.maps import FeatureMap, Gives, derived_arrays, family_of, open_map
 from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
 from app.in_work import link_to
@@ -25,7 +25,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, link
 from app.services.asked import NOTHING, LeftOpen
 from app.services.cache import Cache, latest
-from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, digest_in, unchecked
+from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, accept_any, digest_in
 from app.services.limits import Limits
 from app.services.vectors import BLOCK_BYTES
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
@@ -110,7 +110,7 @@ def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
     return _record(manifest, left_open.shown(known))
 
 
-def written(manifest: MapManifest, spec: str) -> bytes:
+def write_record(manifest: MapManifest, spec: str) -> bytes:
     """The record as JSON; a long spec of this version stands in it as it is stored. Raises what `record` raises."""
     by = manifest.generator.get("bochner", _VERSION)  # missing where a job still builds it
     is_known = manifest.schema_version == MapManifest.newest and by == _VERSION and not manifest.is_open
@@ -177,10 +177,10 @@ class Maps:
         found = self._store.find(name)
         return None if found is None else found.digest
 
-    def written(self, name: str) -> tuple[str | None, bytes]:
+    def write_record(self, name: str) -> tuple[str | None, bytes]:
         """The digest of a map, None of one that is not ready, and its record as JSON."""
         manifest, spec = self._with_spec(name)
-        return manifest.digest or None, written(manifest, spec)
+        return manifest.digest or None, write_record(manifest, spec)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> bytes:
         """A `MapPage` as JSON, in order of names."""
@@ -189,7 +189,7 @@ class Maps:
         for manifest in manifests:
             try:
                 found = self._store.with_spec(manifest)
-                maps += [] if found is None else [written(*found)]
+                maps += [] if found is None else [write_record(*found)]
             except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
                 logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
@@ -201,7 +201,7 @@ class Maps:
         """
 
         def read() -> tuple[MapSpec, int, int]:
-            manifest = _built(name, self._store.find(name))
+            manifest = _require_ready(name, self._store.find(name))
             return self._spec_of(manifest)[1], manifest.n_frequencies or 0, manifest.n_output or 0
 
         return latest(read)
@@ -215,7 +215,7 @@ class Maps:
             for one in page:
                 yield one.name, one.state, None if one.error is None else str(one.error["detail"])
 
-    def delete(self, name: str, check: Check = unchecked) -> None:
+    def delete(self, name: str, check: Check = accept_any) -> None:
         """Remove a map; the job that builds it is cancelled. Of many at once, one removes it.
 
         `check` is told its digest, and may raise: then it stays. No other than that one is removed.
@@ -250,7 +250,7 @@ class Maps:
         """A map ready for use with its digest; raises what `ready` raises."""
 
         def read() -> OpenMap:
-            manifest = self._used(name)
+            manifest = self._use(name)
             return OpenMap(name, manifest.digest, self._open(manifest))
 
         return latest(read)
@@ -265,12 +265,12 @@ class Maps:
             return opened.feature_map if opened.digest == wanted.digest else None
         return None
 
-    def kept(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
+    def find_in_memory(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
         """The map that the store has under this name, if it is kept in memory; else None. Takes no time.
 
         None also where its use is to be noted, which takes some. Raises what `ready` raises.
         """
-        manifest = _built(name, found)
+        manifest = _require_ready(name, found)
         kept: FeatureMap | None = None if manifest.is_due else self._kept(manifest)
         if kept is not None:
             kept.check_gives(wanted, f"map {name!r}")
@@ -285,7 +285,7 @@ class Maps:
             ArrayNotFound: maps of its kind have no such array.
             TooLarge: it has to be computed, and is larger, or more work, than a request may ask for.
         """
-        manifest = self._used(name)
+        manifest = self._use(name)
         entry = manifest.arrays.get(array_name)
         if entry is not None and entry.nbytes > self._limits.max_result_bytes:
             check(ArrayKind(manifest.digest, np.dtype(entry.dtype), True))
@@ -310,23 +310,23 @@ class Maps:
         """
 
         def read() -> TakenMap:
-            manifest = self._used(name)
+            manifest = self._use(name)
             text, spec = self._spec_of(manifest)
             whole = ArraysOnDemand({}, {array: partial(self._whole, manifest, array) for array in manifest.arrays})
             arrays: dict[str, NDArray[Any] | RowBlocks] = {}
             for array, entry in manifest.arrays.items():
                 is_small = entry.nbytes <= min(BLOCK_BYTES, self._limits.max_result_bytes)
                 arrays[array] = whole[array] if is_small else self._in_blocks(manifest, array)
-            computed = derived(spec, whole)
+            computed = derived_arrays(spec, whole)
             self._limits.check_result(max((array.nbytes for array in computed.values()), default=0))
             arrays |= computed
             return TakenMap(spec, text, manifest.digest, manifest.parameter_stream, arrays)
 
         return latest(read)
 
-    def _used(self, name: str) -> MapManifest:
-        """The manifest of a map that is being used, which so lives on; raises what `_built` raises."""
-        manifest = _built(name, self._store.find(name))
+    def _use(self, name: str) -> MapManifest:
+        """The manifest of a map that is being used, which so lives on; raises what `_require_ready` raises."""
+        manifest = _require_ready(name, self._store.find(name))
         if manifest.is_due:
             try:
                 self._store.note_use(manifest)
@@ -356,12 +356,12 @@ class Maps:
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
         _, spec = self._spec_of(manifest)
-        return opened(spec, self._store.read_all(manifest), self._threads)
+        return open_map(spec, self._store.read_all(manifest), self._threads)
 
     def _spec_of(self, manifest: MapManifest) -> tuple[str, MapSpec]:
         """The text and the spec of a map that this version knows, and that was not changed."""
         text, stream = self._store.spec(manifest), manifest.parameter_stream
-        manifest.check_sealed(digest(text, manifest.arrays, stream))
+        manifest.check_seal(digest(text, manifest.arrays, stream))
         spec = read_spec(manifest.name, text)
         known = family_of(spec.sampler).parameter_stream
         if stream is not None and known is not None and stream > known:
@@ -372,7 +372,7 @@ class Maps:
         return text, spec
 
 
-def _built(name: str, found: MapManifest | None) -> MapManifest:
+def _require_ready(name: str, found: MapManifest | None) -> MapManifest:
     """The manifest found under a name.
 
     Raises:

@@ -9,11 +9,11 @@ from app.core.arrays import Rows
 from app.core.datasets import Reference
 from app.core.diagnostics import Diagnostic, Finding
 from app.core.errors import InvalidInput
-from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
+from app.core.indexes.advice import AdviceOptions, advice_bytes, advise, check
 from app.core.indexes.answer import Advice
 from app.core.model import Frozen
 from app.core.names import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
-from app.core.progress import OutOfTime, Progress, packed, unpacked
+from app.core.progress import OutOfTime, Progress, pack_arrays, unpack_arrays
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
@@ -74,14 +74,14 @@ class Adviser(NamedTuple):
         """
         subject = self.maps.open(options.map)
         feature_map = subject.feature_map
-        given = self.datasets.gated({"vectors": Reference(options.dataset)}, feature_map.spec.gate)
+        given = self.datasets.read_rows({"vectors": Reference(options.dataset)}, feature_map.spec.gate)
         rows = given.rows["vectors"]
         with at_their_datasets(given.references):
             check(feature_map, int(rows.shape[0]), options.k)
 
         def run(progress: Progress) -> Finding[Advice]:
             with at_their_datasets(given.references):
-                return advised(feature_map, rows, options, progress, self.threads)
+                return advise(feature_map, rows, options, progress, self.threads)
 
         return Measurement(
             kind=ADVISE,
@@ -119,7 +119,7 @@ class Measurements(NamedTuple):
 
         def run(progress: Progress) -> Finding[Mapping[str, object]]:
             with at_their_datasets(given.references):
-                return _titled(diagnostic.run(feature_map, rows, progress, self.threads), subject)
+                return _add_title(diagnostic.run(feature_map, rows, progress, self.threads), subject)
 
         return Measurement(
             kind=DIAGNOSE,
@@ -153,9 +153,9 @@ class Measurements(NamedTuple):
                 return measurement.run(progress)
             except OutOfTime as over:
                 checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
-        return self._submitted(measurement, checkpoint, owner)
+        return self._submit(measurement, checkpoint, owner)
 
-    def _submitted(self, measurement: Measurement, checkpoint: Checkpoint | None, owner: str) -> JobRecord:
+    def _submit(self, measurement: Measurement, checkpoint: Checkpoint | None, owner: str) -> JobRecord:
         rows, references = measurement.given.rows, measurement.given.references
         payload = {
             **measurement.subject,
@@ -167,14 +167,14 @@ class Measurements(NamedTuple):
         return self.jobs.submit(
             measurement.kind,
             payload,
-            attachments={member: attached(rows[member]) for member in rows if member not in references},
+            attachments={member: attach_rows(rows[member]) for member in rows if member not in references},
             subject=measurement.subject,
             checkpoint=checkpoint,
             owner=owner,
         )
 
 
-def _titled(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Finding[Mapping[str, object]]:
+def _add_title(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Finding[Mapping[str, object]]:
     """The finding, its picture with a title that says which map it is of."""
     if finding.drawing is None:
         return finding
@@ -185,14 +185,14 @@ def _titled(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Finding
     return finding._replace(drawing=finding.drawing._replace(title=title))
 
 
-def attached(rows: Rows) -> bytes:
+def attach_rows(rows: Rows) -> bytes:
     """Rows as they are attached to a job."""
     if isinstance(rows, np.ndarray):
-        return packed(rows=rows)
-    return packed(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=np.array(rows.shape))
+        return pack_arrays(rows=rows)
+    return pack_arrays(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=np.array(rows.shape))
 
 
-def detached(attachment: bytes) -> Rows:
-    """The rows that `attached` was given, in their dtype."""
-    arrays = unpacked(attachment)
+def detach_rows(attachment: bytes) -> Rows:
+    """The rows that `attach_rows` was given, in their dtype."""
+    arrays = unpack_arrays(attachment)
     return rows_in(arrays, arrays.get("shape", ()))

@@ -10,13 +10,13 @@ from pydantic_core import to_json
 
 from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_range, complete, dense, floats, vectors
 from app.core.building import Building
-from app.core.datasets import Reference, sampled
+from app.core.datasets import Reference, sample_rows
 from app.core.diagnostics import Finding
 from app.core.errors import InvalidInput
-from app.core.input import Input, fitted
+from app.core.input import Input, fit_input
 from app.core.kernels import Kernel
 from app.core.kernels.rounding import coarseness_warnings
-from app.core.names import shortened
+from app.core.names import shorten
 from app.core.progress import Progress
 from app.core.recommendations.candidates import (
     InputMember,
@@ -35,7 +35,7 @@ from app.core.recommendations.candidates import (
 )
 from app.core.recommendations.drawing import drawing
 from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
-from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommended
+from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommend
 from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
@@ -63,7 +63,7 @@ class Task(NamedTuple):
     """The digest of a dataset of labels, by its name."""
 
 
-def labelled(
+def read_labels(
     datasets: Datasets, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], given: GatedRows
 ) -> Task:
     """The rows of a request that are taken, with their labels.
@@ -82,7 +82,7 @@ def labelled(
         n = int(own.shape[0])
     else:
         n = int(source.shape[0])
-    taken = _taken(source, n, options.seed)
+    taken = _pick_rows(source, n, options.seed)
     task = Task(rows, taken, n, source, dataset, None, None, {})
     if y is None:
         return task
@@ -103,12 +103,12 @@ def labelled(
     return task._replace(labels=labels, y=kept, digests=digests)
 
 
-def _taken(source: PostedRows | Reference, n: int, seed: int) -> Places:
+def _pick_rows(source: PostedRows | Reference, n: int, seed: int) -> Places:
     """The numbers of the rows that come through the gate of this seed, of n."""
     if isinstance(source, Reference) and source.rows is not None:
-        numbers = sampled(n, source.rows, source.seed)
-        return numbers[sampled(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
-    return sampled(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
+        numbers = sample_rows(n, source.rows, source.seed)
+        return numbers[sample_rows(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
+    return sample_rows(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
 
 
 def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:
@@ -145,7 +145,7 @@ def _gate(seed: int, has_input: bool) -> Gate:
 
     def some(posted: PostedRows, pointer: str, check: CheckBytes) -> Rows:
         n = posted.shape[0]
-        some = posted[sampled(n, MOST_ROWS, seed)] if n > MOST_ROWS else posted
+        some = posted[sample_rows(n, MOST_ROWS, seed)] if n > MOST_ROWS else posted
         if has_input:
             return floats(some, some.shape[1], np.dtype(np.float64), pointer, check)
         return vectors(some, some.shape[1], _DTYPE, pointer, check=check)
@@ -189,12 +189,12 @@ class Recommendations(NamedTuple):
         if fit is None:
             found: Input = parse(InputMember, to_json({"input": described})).input
             found.check(width)
-            return found.as_asked()
+            return found.with_defaults()
         if isinstance(source, Reference) and source.dataset == fit.dataset and not isinstance(task.every, Reference):
             rows = floats(task.every, width, np.dtype(np.float64), "/input/dataset")  # without its column of labels
         else:
             rows = rows_of(self.datasets, width, fit.dataset, "/input/dataset")
-        return fitted(fit.fit, rows, fit.missing, fit.unit_norm)
+        return fit_input(fit.fit, rows, fit.missing, fit.unit_norm)
 
     def _kernels(self, options: RecommendationOptions, asked: Wanted, task: Task, parse: Parse) -> list[Kernel]:
         """The kernels of a request at all their length scales, taken from rows after the input where it names how.
@@ -253,16 +253,16 @@ class Recommendations(NamedTuple):
             TooLarge: what may be recommended could not be put.
             DatasetNotFound: a sampler learns from a dataset that is not there, or labels are of one.
         """
-        given = self.datasets.gated(posted, _gate(options.seed, options.input is not None))
+        given = self.datasets.read_rows(posted, _gate(options.seed, options.input is not None))
         with at_their_datasets(given.references):
-            task = labelled(self.datasets, options, posted, given)
+            task = read_labels(self.datasets, options, posted, given)
             check_shape(task.rows)
             objective = options.objective or (Objective.error if options.y is None else Objective.score)
             first = self._input(options.input, posted["vectors"], task, parse)
             asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
             asked.check(task.labels is not None)
             if asked.input is not None:
-                task = task._replace(rows=asked.input.applied(task.rows, "/vectors"))
+                task = task._replace(rows=asked.input.apply(task.rows, "/vectors"))
                 check_range(task.rows, _DTYPE, "/vectors", AFTER_INPUT)
         rows, kernels = task.rows, self._kernels(options, asked, task, parse)
         asked, shares = self._shared_out(asked, task, kernels, options.seed)
@@ -271,13 +271,13 @@ class Recommendations(NamedTuple):
         learned = sorted(learned_from(kernels, d, wanted))
         digests = {name: self.datasets.digest(name) for name in learned} | given.digests | task.digests
         kept, source = kept_rows(self.datasets, digests), posted["vectors"]
-        called = f"dataset {shortened(source.dataset)}" if isinstance(source, Reference) else "posted rows"
+        called = f"dataset {shorten(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
         def run(progress: Progress) -> Finding[Ranking]:
             # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
             rows_of = {name: kept(name, "/samplers") for name in learned}
             with at_their_datasets(given.references):
-                answer = recommended(
+                answer = recommend(
                     rows,
                     kernels,
                     wanted,

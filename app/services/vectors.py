@@ -26,7 +26,7 @@ BLOCK_BYTES = 1 << 23
 """The most that is made at a time of a result in blocks; smaller results are made whole."""
 
 
-def made(
+def make_result(
     x: Rows,
     row: tuple[tuple[int, ...], np.dtype[Any]],
     operations: int,
@@ -73,7 +73,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
         InvalidInput: vectors have no features.
         TooLarge: a row of the result, or the work, passes a limit.
     """
-    features = made(
+    features = make_result(
         x,
         ((feature_map.n_output,), feature_map.gram_dtype),
         feature_map.operations(x),
@@ -94,7 +94,7 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
     return found
 
 
-def identified(answer: Answer, ids: Ids | None) -> Answer:
+def add_ids(answer: Answer, ids: Ids | None) -> Answer:
     """An answer with the ids of its rows beside them, if they have some."""
     return answer if ids is None else {**answer, IDS: ids}
 
@@ -153,10 +153,10 @@ def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_nu
 
     row = written.row(s, hashing.spec.input_dim)
     operations = hashing.operations(x)
-    hashed = made(x, row, operations, per_number, limits, check, lambda rows: hashing.codes(rows, written))
+    hashed = make_result(x, row, operations, per_number, limits, check, lambda rows: hashing.codes(rows, written))
     if written.encoding is not Encoding.one_hot:
         return {"codes": hashed}
-    return {"codes": OneHot(hashed, s << written.bits, ~hashing.uncoded(x))}
+    return {"codes": OneHot(hashed, s << written.bits, ~hashing.find_rows_without_code(x))}
 
 
 def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -> Encoder | None:
@@ -179,7 +179,7 @@ def similarity_of_vectors(
 
     `by` says which codes to compare. With a gamma, the RBF kernel is estimated too.
     """
-    _check_paired(x, y)
+    _check_pairs(x, y)
     limits.check_result(hashing.kernel.exact_bytes(x, y))
     limits.check_operations(hashing.operations(x) + hashing.operations(y), x.shape[0])
     hashing.check_rows(x, "/x")
@@ -189,10 +189,10 @@ def similarity_of_vectors(
 
 def similarity_of_codes(hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
     """The kernel of row i of x with row i of y, estimated from codes that are written as `by` says."""
-    _check_paired(x, y)
+    _check_pairs(x, y)
     return {**hashing.similarity_of_codes(x, y, by, gamma)}
 
 
-def _check_paired(x: Rows | Codes, y: Rows | Codes) -> None:
+def _check_pairs(x: Rows | Codes, y: Rows | Codes) -> None:
     if x.shape[0] != y.shape[0]:
         raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; row i of x goes with row i of y", "/y")

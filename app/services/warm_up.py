@@ -34,7 +34,7 @@ from app.core.indexes.hashed_rows import first_bands
 from app.core.indexes.search import nearest
 from app.core.json_text import check_names, spans
 from app.core.length_scales import as_they_are
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.maps.terms import Dtype, Form
 from app.core.neighbours import distances_to_neighbour
 from app.core.norms import unit_rows
@@ -82,7 +82,7 @@ def _features() -> None:
         MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS, _SPARSE_LANDMARKS)
     )
     for form, dtype in product(Form, Dtype):
-        found = made(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
+        found = make_map(fourier.model_copy(update={"form": form, "dtype": dtype, "normalize": True}))
         for row in (_row(dtype), csr_array(_row(dtype))):
             found.transform(row)
             found.gram(row, row)
@@ -91,11 +91,11 @@ def _features() -> None:
         distances_to_neighbour(rows, rows, 0, "euclidean", as_they_are)
     orthonormal(np.ones((1, 1, 1)))
     for dtype in Dtype:
-        rotated = made(structured.model_copy(update={"dtype": dtype}))
+        rotated = make_map(structured.model_copy(update={"dtype": dtype}))
         rotated.transform(_row(dtype, structured.input_dim))
         rotated.codes(_row(dtype, structured.input_dim))
         for of in (landmarks, sparse_landmarks):
-            made(of.model_copy(update={"dtype": dtype})).transform(_row(dtype))
+            make_map(of.model_copy(update={"dtype": dtype})).transform(_row(dtype))
 
 
 def _hashes() -> None:
@@ -105,10 +105,10 @@ def _hashes() -> None:
     """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
-    tables, drawn = (made(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
+    tables, drawn = (make_map(hashing.model_copy(update={"input_dim": d})) for d in (1, _DRAWN_DIM))
     tables.codes(rows)
     drawn.codes(csr_array(([1.0], [0], [0, 1]), shape=(1, _DRAWN_DIM)))
-    made(MapSpec.model_validate_json(_DARTS)).codes(rows)
+    make_map(MapSpec.model_validate_json(_DARTS)).codes(rows)
     tables.gram(rows, rows)
     tables.chances(rows, rows, Encoder(Encoding.zero_bit))
     codes = tables.codes(rows, Encoder(Encoding.packed, 8))
@@ -119,7 +119,7 @@ def _hashes() -> None:
     candidates.of(candidates.buckets(bucket_words(codes, 8, bands)[:, 0].copy()))
     first_bands(codes, codes[None], codes, 1, no_pause)
     duplicates(np.array([[0, 0], [0, 1]], np.uint8), 2, 8, 1)
-    for its_map in (tables, *(made(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
+    for its_map in (tables, *(make_map(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)
             its_map.exact_pairs(exact, exact)
@@ -128,7 +128,7 @@ def _hashes() -> None:
 def _measures() -> None:
     """Measure one frequency on a box, multiply a matrix of either kind, and look for lists in JSON."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
-    discrepancy.normalized(np.ones((1, 1)))
+    discrepancy.evaluate(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
     for is_complex in (False, True):
         tiles = HermitianTiles(1, is_complex)

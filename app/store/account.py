@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 import redis
 
-from app.store.connection import acknowledged, at_once
+from app.store.connection import acknowledge, at_once
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import places_of, root_of
 
@@ -116,7 +116,7 @@ class Account:
             told = [cast("list[bytes | None]", self._usage(keys=[sums], args=[owner])) for sums in self._sums]
         return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
-    @acknowledged()
+    @acknowledge()
     def allow(self, owner: str, quota: Quota) -> None:
         """Limit what an owner may keep; without limits, forget them."""
         with store_errors():
@@ -130,14 +130,14 @@ class Account:
 
     def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
         """Raise QuotaExceeded if all places have no room for so much, which is entered already or is not."""
-        if self._passed(owner, nbytes, names, entered) is None:
+        if self._find_excess(owner, nbytes, names, entered) is None:
             return
         self.usage(owner)  # forgets what has expired, and may be counted still
-        refusal = self._passed(owner, nbytes, names, entered)
+        refusal = self._find_excess(owner, nbytes, names, entered)
         if refusal is not None:
             raise refusal
 
-    def _passed(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
+    def _find_excess(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
         """The refusal of so much more, None if there is room. Nobody has no limits of its own."""
         fields = ["bytes", "names", *(f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names"))]
         told = at_once(self._client, self._sums, lambda asked, sums: asked.hmget(sums, fields))

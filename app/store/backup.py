@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from app.store import identity, snapshot
 from app.store.connection import Client, check_room
-from app.store.data_files import created, sync
+from app.store.data_files import create_private, sync
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
 from app.store.places import ONE, ROOT, N, inside, places_of, root_of
@@ -51,7 +51,7 @@ def back_up(client: Client, path: Path) -> int:
     if path.exists():
         raise BackupFailed(f"{path} is there already.")
     try:
-        with created(part) as file:
+        with create_private(part) as file:
             send(client, file)
             os.fsync(file.fileno())
         keys = check(part)
@@ -137,24 +137,24 @@ def _snapshot(line: socket.socket) -> Iterator[bytes]:
     while (found := _FIRST_LINE.match(head)) is None:
         if len(head.lstrip(b"\n")) > _LONGEST_LINE:
             raise BackupFailed("The store answers SYNC in a way that is not known.")
-        head = head.lstrip(b"\n") + _received(line, 1)
+        head = head.lstrip(b"\n") + _receive(line, 1)
     if found["error"]:
         raise BackupFailed(f"The store refuses SYNC: {found['error'][1:].decode(errors='replace')}.")
     if mark := found["mark"]:
         held = b""
         while not held.endswith(mark):
             yield held[: -len(mark)]
-            held = held[-len(mark) :] + _received(line, _CHUNK_BYTES)
+            held = held[-len(mark) :] + _receive(line, _CHUNK_BYTES)
         yield held[: -len(mark)]
         return
     left = int(found["length"])
     while left:
-        chunk = _received(line, min(left, _CHUNK_BYTES))
+        chunk = _receive(line, min(left, _CHUNK_BYTES))
         left -= len(chunk)
         yield chunk
 
 
-def _received(line: socket.socket, n: int) -> bytes:
+def _receive(line: socket.socket, n: int) -> bytes:
     chunk = line.recv(n)
     if not chunk:
         raise BackupFailed("The store has ended the connection before all of the snapshot was there.")
@@ -192,7 +192,7 @@ def restore(client: Client, path: Path) -> int:
         accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
         identity.put(client, mark)
         # The queue last: a worker that waits for it finds all that its jobs need.
-        kept = _written(client, data, streams=False) + _written(client, data, streams=True)
+        kept = _write(client, data, streams=False) + _write(client, data, streams=True)
         identity.put(client, accepted)
     return kept
 
@@ -250,7 +250,7 @@ def _in_one_place(name: bytes) -> bytes:
     return (ROOT + text.removeprefix(root_of(text))).encode(errors="surrogateescape")
 
 
-def _written(client: Client, data: mmap.mmap, streams: bool) -> int:
+def _write(client: Client, data: mmap.mmap, streams: bool) -> int:
     """Write the streams of a backup, or all else, in batches that hold up nobody for long."""
     n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
     for key in _ours(data):

@@ -46,7 +46,7 @@ _FIRST_KEYS = {"EVALSHA": 3, "EVAL": 3, "GET": 1, "SET": 1, "HSET": 1, "HDEL": 1
 
 
 @contextmanager
-def acknowledged() -> Iterator[None]:
+def acknowledge() -> Iterator[None]:
     """For the length of a with block, or of a function that it decorates, something is acknowledged on each call."""
     before = _ACKNOWLEDGED.set(True)
     try:
@@ -118,7 +118,7 @@ class Address(NamedTuple):
     """Options of connections to sentinels."""
 
 
-def parsed(url: str) -> Address:
+def parse_address(url: str) -> Address:
     """The address that a URL gives.
 
     `redis://host:port/db`, `rediss://…` over TLS and `unix:///path` name one server; `redis+cluster://host:port,host:port`
@@ -212,7 +212,7 @@ class Client(Known, redis.Redis):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
-        with _timed(self.heard, args[0]):
+        with _time(self.heard, args[0]):
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
@@ -237,7 +237,7 @@ class ClusterClient(Known, redis.RedisCluster):
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
-        with _timed(self.heard, args[0]):
+        with _time(self.heard, args[0]):
             self.begin()
             with _nodes_may_change():
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
@@ -285,7 +285,7 @@ class LoopClient(Known, redis.asyncio.Redis):  # type: ignore[misc]
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
-        with _timed(self.heard, args[0]):
+        with _time(self.heard, args[0]):
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
@@ -296,7 +296,7 @@ class LoopClusterClient(Known, redis.asyncio.RedisCluster):  # type: ignore[misc
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """See the client library."""
-        with _timed(self.heard, args[0]), _nodes_may_change():
+        with _time(self.heard, args[0]), _nodes_may_change():
             return await super().execute_command(*args, **options)
 
 
@@ -310,7 +310,7 @@ def _nodes_may_change() -> Iterator[None]:
 
 
 @contextmanager
-def _timed(heard: Heard, command: str) -> Iterator[None]:
+def _time(heard: Heard, command: str) -> Iterator[None]:
     began, failed = time.perf_counter(), False
     try:
         yield
@@ -333,10 +333,9 @@ def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0
     """A client with pools of connections, shared by all threads. It connects at its first call.
 
     A call may take `timeout` seconds; what is acknowledged is waited for until so many replicas have it, for half of
-    that. So many bytes are to stay free on the disk of an embedded store. ValueError if the URL is none that `parsed`
-    knows, or says something that is not understood.
+    that. `min_free_bytes` stay free on the disk of an embedded store. ValueError if `parse_address` refuses the URL.
     """
-    at = parsed(url)
+    at = parse_address(url)
     times = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
     try:
         client = _client(at, replicas, timeout / 2, retry=_again(Retry), **times)
@@ -350,7 +349,7 @@ def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0
 
 def connect_loop(url: str, timeout: float) -> LoopClient:
     """The same for coroutines of one event loop, which write nothing that is acknowledged."""
-    at, again = parsed(url), _again(redis.asyncio.retry.Retry)
+    at, again = parse_address(url), _again(redis.asyncio.retry.Retry)
     times: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
     if at.kind == "server":
         return cast(LoopClient, LoopClient.from_url(url, retry=again, **times))

@@ -63,14 +63,16 @@ def check(data_dir: Path) -> list[Checked]:
     Raises:
         StoreNotStarted: what a manifest should name is there, and no manifest that can be read; or a file is missing.
     """
-    return [_checked(path) for path in _files(data_dir)]
+    return [_check_file(path) for path in _files(data_dir)]
 
 
 def require_base(data_dir: Path) -> None:
     """Raise StoreNotStarted where the manifest is missing, or a base has no bytes: a server would start without."""
     for path in _files(data_dir):
         if path.suffix == ".rdb" and not path.stat().st_size:
-            raise StoreNotStarted(f"{_checked(path)}. A server would start without what was in it: restore a backup.")
+            raise StoreNotStarted(
+                f"{_check_file(path)}. A server would start without what was in it: restore a backup."
+            )
 
 
 def torn_end(data_dir: Path) -> Checked | None:
@@ -97,11 +99,11 @@ def cut(damaged: Checked) -> Path | None:
     Returns:
         The file that keeps it: what is left, and then this, is the file as it was. None if the disk is too full for it.
     """
-    path, kept = damaged.path, _unused(f"{damaged.path}{CUT}{damaged.end}")
+    path, kept = damaged.path, _find_free_path(f"{damaged.path}{CUT}{damaged.end}")
     with path.open("r+b") as file:
         file.seek(damaged.end)
         try:
-            with created(kept) as copy:
+            with create_private(kept) as copy:
                 shutil.copyfileobj(file, copy)
                 copy.flush()
                 os.fsync(copy.fileno())
@@ -158,7 +160,7 @@ def _write_manifest(data_dir: Path) -> None:
         StoreNotStarted: there is not exactly one base, so that the names do not tell.
     """
     folder = data_dir / FOLDER
-    files = _numbered(folder)
+    files = _number_files(folder)
     bases = [path for path in files if ".base." in path.name]
     if len(bases) != 1:
         names = ", ".join(path.name for path in bases) or "none"
@@ -174,7 +176,7 @@ def _write_manifest(data_dir: Path) -> None:
         manifest.flush()
         os.fsync(manifest.fileno())
     if (folder / MANIFEST).exists():
-        (folder / MANIFEST).rename(_unused(f"{folder / MANIFEST}{CUT}0"))
+        (folder / MANIFEST).rename(_find_free_path(f"{folder / MANIFEST}{CUT}0"))
     whole.rename(folder / MANIFEST)
     sync(folder)
 
@@ -187,7 +189,7 @@ def remove_temporary(data_dir: Path) -> None:
                 path.unlink()
 
 
-def created(path: Path) -> BinaryIO:
+def create_private(path: Path) -> BinaryIO:
     """A new file to write to, which other users may not read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
@@ -199,7 +201,7 @@ def _files(data_dir: Path) -> list[Path]:
     """
     folder = data_dir / FOLDER
     manifest = folder / MANIFEST
-    if not manifest.is_file() and not all(_checked(path).empty for path in _numbered(folder)):
+    if not manifest.is_file() and not all(_check_file(path).empty for path in _number_files(folder)):
         raise ManifestLost(
             f"{folder} has files of a store, and not the manifest {MANIFEST} that names them: a server would start "
             f"empty. Put it back, or restore a backup, or let `bochner repair --data-dir {data_dir}` write it anew."
@@ -217,14 +219,14 @@ def _files(data_dir: Path) -> list[Path]:
     return paths
 
 
-def _numbered(folder: Path) -> dict[Path, int]:
+def _number_files(folder: Path) -> dict[Path, int]:
     """Files that a manifest may name, in the order of their numbers, and these."""
     named = ((path, _FILE.fullmatch(path.name)) for path in folder.glob("appendonly.aof.*"))
     found = {path: int(match["number"]) for path, match in named if match is not None}
     return dict(sorted(found.items(), key=lambda one: one[1]))
 
 
-def _checked(path: Path) -> Checked:
+def _check_file(path: Path) -> Checked:
     nbytes = path.stat().st_size
     with path.open("rb") as file:
         is_snapshot = path.suffix == ".rdb" or file.read(6).startswith((b"REDIS", b"VALKEY"))
@@ -242,7 +244,7 @@ def _checked(path: Path) -> Checked:
     return Checked(path, nbytes, f"a snapshot of {n} keys", not n, nbytes, "", None, True)
 
 
-def _unused(name: str) -> Path:
+def _find_free_path(name: str) -> Path:
     """A path with this name, or with a number behind it, that is not there."""
     path, n = Path(name), 1
     while path.exists():

@@ -8,7 +8,7 @@ import redis
 from pydantic import model_validator
 
 from app.store.account import UNLIMITED, Quota
-from app.store.connection import acknowledged
+from app.store.connection import acknowledge
 from app.store.manifest import ArrayEntry, Manifest, digest_of, now
 from app.store.named import Arrays, NamedStore, contents, end
 
@@ -60,7 +60,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
     def create(
         self, manifest: DatasetManifest, arrays: Arrays, ttl: int | None, owner: str = ""
     ) -> tuple[DatasetManifest, bool]:
-        """Store a dataset unless its name is taken; the manifest is as `described` gives it for the other arguments.
+        """Store a dataset unless its name is taken; `manifest` comes from `build_manifest`.
 
         Returns:
             The manifest that stands under the name now, and whether it is this one.
@@ -74,7 +74,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
             self._tidy(manifest.name)
         return there, created
 
-    @acknowledged()
+    @acknowledge()
     def renew(self, there: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
         """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
 
@@ -83,16 +83,16 @@ class DatasetStore(NamedStore[DatasetManifest]):
             same time.
         """
         if ttl is None and there.expires_at is None:
-            return self._confirmed(there)
-        return self._renewed(there, lambda _: ({"expires_at": end(ttl)}, ttl))
+            return self._confirm(there)
+        return self._change_lifetime(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
     def verify(self, manifest: DatasetManifest) -> None:
         """See `NamedStore.verify`."""
-        manifest.check_sealed(digest_of(manifest.arrays, shape=manifest.shape))
+        manifest.check_seal(digest_of(manifest.arrays, shape=manifest.shape))
         super().verify(manifest)
 
 
-def described(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
+def build_manifest(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
     """The manifest of a dataset that may be created, of arrays in C order. It lives `ttl` seconds, None for ever."""
     entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
     return DatasetManifest(

@@ -169,17 +169,17 @@ class EmbeddedStore:
             require_base(self._data_dir)
             remove_temporary(self._data_dir)
             try:
-                self._server = self._started(program)
+                self._server = self._start(program)
             except StoreNotStarted:
                 damaged = None if self._stopping.is_set() else torn_end(self._data_dir)
                 if damaged is None:
                     raise
                 kept = cut(damaged)
                 logger.warning("%s. It was cut off there; what was cut off is %s", damaged, kept or "not kept")
-                self._server = self._started(program)
+                self._server = self._start(program)
         self._upkeep = Upkeep(self._disk, self._socket, self._server.pid, self._server.writes)
 
-    def _started(self, program: Path) -> Server:
+    def _start(self, program: Path) -> Server:
         self._server = started = server.spawn(program, self._data_dir, self._disk.takes_writes())
         server.wait_until_ready(started, self._socket, self._stopping)
         if refused := started.refusals():

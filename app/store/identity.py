@@ -11,7 +11,7 @@ from typing import Literal, cast
 import redis
 from pydantic import BaseModel, ValidationError
 
-from app.store.connection import Client, Known, acknowledged
+from app.store.connection import Client, Known, acknowledge
 from app.store.errors import StoreUnavailable, store_errors
 from app.store.places import ROOT, inside, places_of
 
@@ -47,7 +47,7 @@ def settle(client: Client) -> None:
                 text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
                 # The first place last: once that has a mark, a place without one has lost it. What two services write
                 # at once is the mark of the one that was first in the last place.
-                with acknowledged():
+                with acknowledge():
                     for root in (*reversed(others), first):
                         client.set(inside(root, KEY), text, nx=True)
                         text = cast(bytes, client.get(inside(root, KEY)))
@@ -94,7 +94,7 @@ def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
         )
 
 
-@acknowledged()
+@acknowledge()
 def accept(client: Client) -> None:
     """Let services take a store for theirs, though it is not the one that it was; StoreUnavailable."""
     put(client, Mark(id=secrets.token_hex(8), state="accepted"))

@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.core.indexes import labels
 from app.store import identity
 from app.store.account import UNLIMITED, Quota, refuse
-from app.store.connection import acknowledged, check_room
+from app.store.connection import acknowledge, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.lifetimes import LivingManifest, LivingStore
 from app.store.manifest import ArrayEntry, now
@@ -145,7 +145,7 @@ class IndexStore(LivingStore[IndexManifest]):
         made = [client.register_script(script) for script in ALL]
         self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors = made
 
-    @acknowledged()
+    @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
         """Store an empty index, `owner`'s in the account, unless its name is taken; gives what stands there then.
 
@@ -169,7 +169,7 @@ class IndexStore(LivingStore[IndexManifest]):
         """Prepare to hold the name of an index for its job; QuotaExceeded if there is no room for another name."""
         return self._reserve(manifest, {}, owner)
 
-    @acknowledged()
+    @acknowledge()
     def complete(self, reserved: IndexManifest, bands: int | None, rows_per_band: int | None) -> None:
         """Make an index ready, and empty, where its job holds the name; NameTaken if it does not any more."""
         ready = {"state": State.ready, "job": None, "bands": bands, "rows_per_band": rows_per_band, "created_at": now()}
@@ -179,20 +179,20 @@ class IndexStore(LivingStore[IndexManifest]):
                 raise NameTaken(found.name)
             return {**ready, "expires_at": end(found.ttl)}, found.ttl
 
-        while self._renewed(reserved, begin) is None:
-            if self._as_stored(reserved) is None:
+        while self._change_lifetime(reserved, begin) is None:
+            if self._read_stored(reserved) is None:
                 raise NameTaken(reserved.name)
 
-    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+    def _compare_and_remove(self, name: str, stored: bytes, receipt: str) -> bool:
         """See `NamedStore`. Where the manifest cannot be read, keys are found by their names."""
         try:
             token = IndexManifest.parse(stored).token
         except (StoreDamaged, NewerVersion):
-            return super()._removed(name, stored, receipt)
+            return super()._compare_and_remove(name, stored, receipt)
         with store_errors():
             return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
-    @acknowledged()
+    @acknowledge()
     def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None, by: str = "") -> None:
         """Keep vectors in the place of those with the same ids: all of them, or none. No id comes twice.
 
@@ -219,7 +219,7 @@ class IndexStore(LivingStore[IndexManifest]):
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
         refuse(told, nbytes)
 
-    @acknowledged()
+    @acknowledge()
     def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
         """Remove a vector for an owner; False if there is none of this id."""
         kept = "1" if manifest.keep == "vectors" else ""

@@ -22,7 +22,7 @@ import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.store import identity
-from app.store.connection import acknowledged
+from app.store.connection import acknowledge
 from app.store.errors import store_errors
 from app.store.manifest import now
 from app.store.named import RECEIPT_SECONDS
@@ -122,7 +122,7 @@ class TooManyKeys(Exception):
         self.allowed = allowed
 
 
-def drawn(rate: float | None = None, burst: int | None = None, **others: Any) -> NewKey:
+def draw_key(rate: float | None = None, burst: int | None = None, **others: Any) -> NewKey:
     """A new key, which is not stored yet. Without `burst`, as many requests at once as `rate` allows in a second.
 
     `others` are further fields of `Key`.
@@ -164,7 +164,7 @@ class KeyStore:
         self._create = client.register_script(_CREATE)
         self._revoke = client.register_script(_REVOKE)
 
-    @acknowledged()
+    @acknowledge()
     def create(self, key: Key) -> None:
         """Keep a key; TooManyKeys if there are enough."""
         record = key.model_dump_json(exclude_defaults=True)
@@ -173,7 +173,7 @@ class KeyStore:
         if not created:
             raise TooManyKeys(self._most)
 
-    @acknowledged()
+    @acknowledge()
     def revoke(self, key_id: str) -> bool:
         """Remove a key; False if there is none."""
         with store_errors():
@@ -202,7 +202,7 @@ class Keys(NamedTuple):
     state: bytes | None
 
 
-async def changed(own: redis.Redis, client: redis.asyncio.Redis, known: Keys) -> Keys:
+async def reload(own: redis.Redis, client: redis.asyncio.Redis, known: Keys) -> Keys:
     """The keys as they are now; the known ones where nothing has changed. For a client of an event loop.
 
     `own` remembers which store it is: StoreUnavailable if it came back empty.

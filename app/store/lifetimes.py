@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from app.store.connection import acknowledged
+from app.store.connection import acknowledge
 from app.store.manifest import Manifest
 from app.store.named import Buffer, NamedStore, Reservation, State, end
 
@@ -40,7 +40,7 @@ L = TypeVar("L", bound=LivingManifest)
 class LivingStore(NamedStore[L]):
     """Renew things that live for a time, and reserve their names; see `NamedStore` for the rest."""
 
-    @acknowledged()
+    @acknowledge()
     def renew(self, there: L, ttl: int | None) -> L | None:
         """Let a thing live for so many seconds after this and each later use, or for ever.
 
@@ -50,12 +50,12 @@ class LivingStore(NamedStore[L]):
             The manifest as it stands then; None if the thing is gone, or another changes it at the same time.
         """
         if ttl is None and there.ttl is None:
-            return self._confirmed(there)
-        return self._renewed(there, lambda found: self._living(found, ttl))
+            return self._confirm(there)
+        return self._change_lifetime(there, lambda found: self._living(found, ttl))
 
     def note_use(self, there: L) -> None:
         """Let a thing live on whose use is to be noted. Another may note its own use at the same time."""
-        self._renewed(there, lambda found: self._living(found, found.ttl))
+        self._change_lifetime(there, lambda found: self._living(found, found.ttl))
 
     @staticmethod
     def _living(found: L, ttl: int | None) -> tuple[dict[str, Any], int | None]:

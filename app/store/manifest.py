@@ -72,7 +72,7 @@ class Manifest(BaseModel):
         """The manifest as it is stored."""
         return self.model_dump_json(exclude_defaults=True).encode()
 
-    def check_sealed(self, digest: str) -> None:
+    def check_seal(self, digest: str) -> None:
         """Raise StoreDamaged if the manifest was changed; `digest` is what it says of the thing now."""
         if digest != self.digest:
             raise StoreDamaged(f"the manifest of {self.kind} {self.name!r} does not have the digest it was stored with")

@@ -115,7 +115,7 @@ class MapStore(LivingStore[MapManifest]):
         """See `NamedStore.verify`."""
         spec = self.spec(manifest)
         if manifest.state is State.ready:
-            manifest.check_sealed(digest(spec, manifest.arrays, manifest.parameter_stream))
+            manifest.check_seal(digest(spec, manifest.arrays, manifest.parameter_stream))
         super().verify(manifest)
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:

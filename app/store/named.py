@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from app.core.arrays import octets
 from app.store import account, identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.connection import acknowledged, at_once, check_room
+from app.store.connection import acknowledge, at_once, check_room
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.pieces import PIECE_BYTES
@@ -136,7 +136,7 @@ class NamedStore(Generic[M]):
 
     def find(self, name: str) -> M | None:
         """The manifest of a thing, None if there is none."""
-        return self._parsed(self._stored(name), name)
+        return self._parse(self._store(name), name)
 
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
@@ -146,7 +146,7 @@ class NamedStore(Generic[M]):
                 root = self._places.of(name)
                 mark = await client.get(inside(root, identity.KEY))
                 identity.compare(self._client, root, cast(bytes | None, mark))
-        return self._parsed(stored, name)
+        return self._parse(stored, name)
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any]:
         """One array, its digest verified.
@@ -204,27 +204,27 @@ class NamedStore(Generic[M]):
         """Whether a thing has pieces that are to stay, and no manifest: what expires does so with all of its pieces."""
         with store_errors():
             stay = any(self._client.ttl(key) == -1 for key in self._pieces(name, b""))
-        return stay and self._stored(name) is None
+        return stay and self._store(name) is None
 
     def verify(self, manifest: M) -> None:
         """Raise StoreDamaged unless all of a thing is as it was written."""
         for array_name in manifest.arrays:
             self.read(manifest, array_name)
 
-    @acknowledged()
+    @acknowledge()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
         """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
 
         `free` is called before, with the manifest, and with the receipt that is left by what removes the thing.
         """
         receipt = secrets.token_hex(8)
-        while (stored := self._stored(name)) is not None:
+        while (stored := self._store(name)) is not None:
             free(stored, receipt)
-            if self._removed(name, stored, receipt):
+            if self._compare_and_remove(name, stored, receipt):
                 return True
         return False
 
-    def _removed(self, name: str, stored: bytes, receipt: str) -> bool:
+    def _compare_and_remove(self, name: str, stored: bytes, receipt: str) -> bool:
         """Remove a thing as it is stored, and leave a receipt; False if something else stands there."""
         keys = self._pieces(name, stored)
         entries = {key.rsplit(":", 2)[0] for key in keys}
@@ -253,7 +253,7 @@ class NamedStore(Generic[M]):
             for root in self._places.roots:
                 identity.check(self._client, root)
         if None in stored:
-            self._forget_expired([name for name, one in zip(page, stored, strict=True) if one is None])
+            self._forget_expired_names([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
         for one in stored:
             if one is not None:
@@ -281,13 +281,13 @@ class NamedStore(Generic[M]):
             raise StoreDamaged(f"{called} does not have the digest it was stored with")
         return buffer
 
-    def _parsed(self, stored: bytes | None, name: str) -> M | None:
+    def _parse(self, stored: bytes | None, name: str) -> M | None:
         try:
             return None if stored is None else self._manifest.parse(stored)
         except StoreDamaged as error:
             raise StoreDamaged(f"{self._manifest.kind} {name!r} has {error}") from error
 
-    def _stored(self, name: str) -> bytes | None:
+    def _store(self, name: str) -> bytes | None:
         with store_errors():
             stored = cast(bytes | None, self._client.get(self.key(name)))
         if stored is None:
@@ -333,7 +333,7 @@ class NamedStore(Generic[M]):
         keys = [self.key(manifest.name), self._index(manifest.name), *self._piece_keys(manifest)]
         token = "" if replaced is None else replaced.token
         args = [manifest.stored, manifest.name, token, "" if ttl is None else ttl, manifest.token]
-        with acknowledged(), store_errors():
+        with acknowledge(), store_errors():
             stored = cast(bytes | None, self._commit(keys=keys, args=args))
         if stored is None:
             raise StoreUnavailable(f"pieces of {manifest.kind} {manifest.name!r} expired before they were all written")
@@ -356,7 +356,7 @@ class NamedStore(Generic[M]):
             self._account.discard(self._piece_keys(manifest), [entry.key])
             raise
 
-    def _renewed(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
+    def _change_lifetime(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
         """Have a thing live for another time from now on; StoreDamaged if pieces of it are missing.
 
         `lives` is given the manifest as it stands, and gives what changes of it, and the seconds that its keys live,
@@ -365,7 +365,7 @@ class NamedStore(Generic[M]):
         Returns:
             The manifest as it stands then; None if the thing is gone, or another changes it at the same time.
         """
-        if (now_there := self._as_stored(there)) is None:
+        if (now_there := self._read_stored(there)) is None:
             return None
         stored, found = now_there
         changes, ttl = lives(found)
@@ -376,18 +376,18 @@ class NamedStore(Generic[M]):
         if told is None:
             raise StoreDamaged(f"pieces of {there.kind} {there.name!r} are missing")
         if told == _FOR_EVER:
-            return self._renewed(there, lambda found: (lives(found)[0] | {"expires_at": None}, None))
+            return self._change_lifetime(there, lambda found: (lives(found)[0] | {"expires_at": None}, None))
         return renewed if told else None
 
-    @acknowledged()
-    def _confirmed(self, there: M) -> M | None:
+    @acknowledge()
+    def _confirm(self, there: M) -> M | None:
         """A thing that is found as it was wanted; None if it is gone. Replicas may not have it yet."""
-        return None if self._as_stored(there) is None else there
+        return None if self._read_stored(there) is None else there
 
-    def _as_stored(self, there: M) -> tuple[bytes, M] | None:
+    def _read_stored(self, there: M) -> tuple[bytes, M] | None:
         """A manifest as it is stored now, in bytes and read; None if the thing is gone, or another has its name."""
-        stored = self._stored(there.name)
-        found = self._parsed(stored, there.name)
+        stored = self._store(there.name)
+        found = self._parse(stored, there.name)
         return None if stored is None or found is None or found.token != there.token else (stored, found)
 
     def _tidy(self, name: str) -> None:
@@ -397,9 +397,9 @@ class NamedStore(Generic[M]):
         """
         with suppress(StoreUnavailable), store_errors():  # what was added is there, and that is what was asked for
             names = cast(list[bytes], self._client.zrandmember(self._index(name), _LOOKED_AT))
-            self._forget_expired([name.decode() for name in names])
+            self._forget_expired_names([name.decode() for name in names])
 
-    def _forget_expired(self, names: list[str]) -> None:
+    def _forget_expired_names(self, names: list[str]) -> None:
         """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
         named = {self.key(name): name for name in names}
         for root, keys in by_root(named).items():

@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 import redis
 
-from app.store.connection import acknowledged, at_once
+from app.store.connection import acknowledge, at_once
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
@@ -64,7 +64,7 @@ class Pins:
         self._client, self._maps, self._indexes = client, maps, indexes
         self._pin, self._users = map(client.register_script, (_PIN, _USERS))
 
-    @acknowledged()
+    @acknowledge()
     def pin(self, there: MapManifest, index: Index) -> bool:
         """Keep a map for an index that is about to be made; False if the map is gone."""
         with store_errors():

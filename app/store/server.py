@@ -166,14 +166,14 @@ class Started:
 
     def last_words(self) -> str:
         """Why it has ended, as far as it said: its exit code (negative: the signal) and last lines of its log."""
-        tail = " | ".join(self._logged()[-LOG_TAIL_LINES:])
+        tail = " | ".join(self._read_log()[-LOG_TAIL_LINES:])
         return f"exited with code {self._process.poll()}: {tail or 'it logged nothing'}"
 
     def refusals(self) -> list[str]:
         """What it has refused of its own file while it was loading it, and goes on without."""
-        return [line for line in self._logged() if "== CRITICAL ==" in line]
+        return [line for line in self._read_log() if "== CRITICAL ==" in line]
 
-    def _logged(self) -> list[str]:
+    def _read_log(self) -> list[str]:
         words = self._log.read_bytes()[self._log_start :].decode(errors="replace").split("\n")
         return [line.strip() for line in words if line.strip()]
 

@@ -75,23 +75,23 @@ class Walk:
 
     def string(self) -> None:
         """Pass over a string, however it is packed."""
-        _, n = self._packed()
+        _, n = self._string_packing()
         self.skip(n)
 
     def text(self) -> bytes:
         """The next string, unpacked."""
-        packed, n = self._packed()
+        packed, n = self._string_packing()
         found = self.take(n)
         if packed is None:
             return found
         if packed != _LZF:
             return str(int.from_bytes(found, "little", signed=True)).encode()
         try:
-            return _unpacked(found)
+            return _decompress(found)
         except IndexError as error:
             raise SnapshotBroken(self.at, "a packed string is damaged") from error
 
-    def _packed(self) -> tuple[int | None, int]:
+    def _string_packing(self) -> tuple[int | None, int]:
         """How the next string is packed, None if it is not, and its bytes; moved on to where they begin."""
         if self.peek(1) < bytes([_NO_LENGTH]):
             return None, self.length()
@@ -121,7 +121,7 @@ class Walk:
             self.length()
 
 
-def _unpacked(packed: bytes) -> bytes:
+def _decompress(packed: bytes) -> bytes:
     """What was packed as LZF: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
     out, at = bytearray(), 0
     while at < len(packed):
@@ -145,7 +145,7 @@ def pair(walk: Walk) -> None:
     walk.string()
 
 
-def _scored(walk: Walk) -> None:
+def _skip_scored(walk: Walk) -> None:
     walk.string()
     walk.skip(8)
 
@@ -184,7 +184,7 @@ _MANY: dict[int, Callable[[Walk], None]] = {
     2: Walk.string,
     3: _scored_in_words,
     4: pair,
-    5: _scored,
+    5: _skip_scored,
     14: Walk.string,
     18: _node,
 }

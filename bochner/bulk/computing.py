@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.answers import narrowed
+from app.core.answers import narrow
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange
 from bochner.bulk.errors import Refused, Unreadable
 from bochner.maps import Map, load
@@ -95,7 +95,7 @@ class Computing:
             Unreadable: a row is none of the map's. Its number is told.
         """
         try:
-            return narrowed(self._computed(rows), self.of_no_rows.dtype)
+            return narrow(self._computed(rows), self.of_no_rows.dtype)
         except (InvalidInput, OutOfRange):
             self._refuse(rows, first)
             raise
@@ -119,7 +119,7 @@ class Computing:
                 self(some, first + start)
             return
         try:
-            narrowed(self._computed(rows), self.of_no_rows.dtype)
+            narrow(self._computed(rows), self.of_no_rows.dtype)
         except (InvalidInput, OutOfRange) as error:
             said = error.detail if isinstance(error, InvalidInput) else str(error)
             raise Unreadable(said.removeprefix("row 0, ").removeprefix("row 0 "), first) from None

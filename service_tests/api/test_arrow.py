@@ -53,11 +53,11 @@ def test_ids_come_back_beside_features_and_codes(
         body = arrow(v=ROWS, ids=ids)
         found = read(post_arrow(http, path, body))
         assert isinstance(found, Identified)
-        assert found.ids.listed() == ids.listed()
+        assert found.ids.to_list() == ids.to_list()
         expected = array(post_npy(http, path, ROWS))
         np.testing.assert_array_equal(found.rows, expected)
         told = post_arrow(http, path, body, JSON).json()
-        assert told.pop("ids") == ids.listed()
+        assert told.pop("ids") == ids.to_list()
         np.testing.assert_array_equal(np.array(next(iter(told.values())), expected.dtype), expected)
         np.testing.assert_array_equal(array(post_arrow(http, path, body, NPY)), expected)
     block = read(post_arrow(http, f"{standing['phase']}/kernel", body))
@@ -77,10 +77,10 @@ def test_datasets_keep_ids_and_tell_so(
     assert_problem(http, put_arrow(http, name, arrow(v=ROWS)), 409, "dataset-exists")
     path = f"{standing['phase']}/transform"
     every = post(http, path, {"dataset": name}).json()
-    assert every["ids"] == ids.listed()
+    assert every["ids"] == ids.to_list()
     some = post(http, path, {"dataset": name, "rows": 3, "seed": 5}).json()
     places = [every["features"].index(row) for row in some["features"]]
-    assert some["ids"] == [ids.listed()[place] for place in places]
+    assert some["ids"] == [ids.to_list()[place] for place in places]
     plain = put_arrow(http, f"{name}-plain", arrow(v=ROWS)).json()
     assert plain["ids"] is None
     assert plain["digest"] != put.json()["digest"]

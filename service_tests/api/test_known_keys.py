@@ -8,7 +8,7 @@ import pytest
 
 from app.api.access import KnownKeys
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, Keys, NewKey, Role, drawn
+from app.store.keys import Key, Keys, NewKey, Role, draw_key
 from service_tests import virtual_time
 
 
@@ -35,7 +35,7 @@ class Store:
 
 
 def new() -> NewKey:
-    return drawn(name="k", role=Role.read, quota=None)
+    return draw_key(name="k", role=Role.read, quota=None)
 
 
 def run(play: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -124,26 +124,26 @@ def test_a_key_is_remembered_for_an_hour_and_by_its_own_text() -> None:
     known = KnownKeys(store.changed, store.note_use)
 
     async def play() -> None:
-        assert known.remembered(made.text.encode()) is None
+        assert known.recall(made.text.encode()) is None
         await known.find(made.text.encode())
         known.forget()
         await asyncio.sleep(1800)
-        assert known.remembered(made.text.encode()) is made.key
+        assert known.recall(made.text.encode()) is made.key
         other = made.text[:-1] + ("A" if made.text[-1] != "A" else "B")
-        assert [known.remembered(text.encode()) for text in (unknown.text, other, "")] == [None] * 3
+        assert [known.recall(text.encode()) for text in (unknown.text, other, "")] == [None] * 3
         store.away = True
         with pytest.raises(StoreUnavailable):
             await known.find(made.text.encode())
         await asyncio.sleep(1799)
-        assert known.remembered(made.text.encode()) is made.key
+        assert known.recall(made.text.encode()) is made.key
         await asyncio.sleep(2)
-        assert known.remembered(made.text.encode()) is None
+        assert known.recall(made.text.encode()) is None
 
     run(play)
 
 
 def test_a_key_is_valid_until_it_expires() -> None:
-    made = drawn(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC) + timedelta(hours=1))
+    made = draw_key(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC) + timedelta(hours=1))
     expired = made.key.model_copy(update={"expires_at": datetime.now(UTC) - timedelta(seconds=1)})
     store = Store(made.key)
     known = KnownKeys(store.changed, store.note_use)
@@ -153,7 +153,7 @@ def test_a_key_is_valid_until_it_expires() -> None:
         store.keys[made.key.id] = expired
         known.forget()
         assert await known.find(made.text.encode()) is None
-        assert known.remembered(made.text.encode()) is None
+        assert known.recall(made.text.encode()) is None
         assert await known.get(made.key.id) is None
 
     run(play)

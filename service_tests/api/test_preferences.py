@@ -39,6 +39,6 @@ def test_preferences_are_read(headers: list[str], respond_async: bool, wait: int
     ],
 )
 def test_the_answer_says_what_was_applied(came: Preferences, status: int, applied: str | None) -> None:
-    headers = came.applied(status)
+    headers = came.applied_headers(status)
     assert headers.pop("Vary") == "Prefer"
     assert headers.get("Preference-Applied") == applied

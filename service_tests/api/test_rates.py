@@ -7,7 +7,7 @@ import pytest
 
 from app.api.access import Rates
 from app.store.errors import StoreUnavailable
-from app.store.keys import Key, Role, Taken, drawn
+from app.store.keys import Key, Role, Taken, draw_key
 from service_tests import virtual_time
 
 
@@ -31,7 +31,7 @@ class Bucket:
 
 
 def key(rate: float | None, burst: int | None = None) -> Key:
-    return drawn(rate, burst, name="k", role=Role.read, quota=None).key
+    return draw_key(rate, burst, name="k", role=Role.read, quota=None).key
 
 
 def run(play: Coroutine[Any, Any, None]) -> None:

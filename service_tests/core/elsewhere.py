@@ -15,7 +15,7 @@ from scipy import sparse
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.signed_codes import SIGNED
-from app.core.maps import FeatureMap, family_of, opened
+from app.core.maps import FeatureMap, family_of, open_map
 from app.core.maps.base import PAIRS
 from app.core.maps.terms import Dtype, Form, Gives
 from app.core.spec import MapSpec
@@ -146,7 +146,7 @@ def answers(case: Case, found: FeatureMap) -> Iterator[tuple[str, Any]]:
     for kind, some in (("dense", x), ("sparse", sparse.csr_array(of_sparse))):
         if Gives.features in found.gives:
             yield f"features, {kind}", found.transform(some)
-            if Gives.codes in found.given(found.spec):
+            if Gives.codes in found.capabilities(found.spec):
                 yield f"signed codes, {kind}", found.codes(some, SIGNED)
         else:
             yield f"codes, {kind}", found.codes(some, PAIRS)
@@ -186,7 +186,7 @@ def main(out: str, frozen: str, d: str, threads: str, samplers: str = "") -> Non
         found |= {at + name: array for name, array in arrays.items()}
         # Landmarks may be dense here, and sparse there.
         there = {key.removeprefix(at): array for key, array in given.items() if key.startswith(at)}
-        for name, answer in answers(case, opened(case.spec, there or arrays, int(threads))):
+        for name, answer in answers(case, open_map(case.spec, there or arrays, int(threads))):
             found[f"{case.named()}/answer/{name}"] = answer
     np.savez(out, **found)
     if not given:

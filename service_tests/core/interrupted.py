@@ -25,5 +25,5 @@ class WatchedWork(Progress):
         if len(self.states) == self._most:
             raise Interrupted
 
-    def restored(self) -> bytes | None:
+    def restore(self) -> bytes | None:
         return self._state

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.answers import OneHot, RowBlocks, dtype_of, narrowed
+from app.core.answers import OneHot, RowBlocks, dtype_of, narrow
 from app.core.arrays import Array
 from app.core.errors import OutOfRange
 
@@ -15,7 +15,7 @@ def blocks(whole: Array = WHOLE, largest: float = 11.0) -> RowBlocks:
 
 
 def joined(array: Array | RowBlocks) -> Array:
-    return np.concatenate([*array.made()]) if isinstance(array, RowBlocks) else array
+    return np.concatenate([*array.generate()]) if isinstance(array, RowBlocks) else array
 
 
 def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
@@ -27,7 +27,7 @@ def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
 
     some = RowBlocks(WHOLE.shape, WHOLE.dtype, [slice(0, 4), slice(4, 6)], make)
     assert some.nbytes == WHOLE.nbytes
-    made = some.made()
+    made = some.generate()
     assert asked == []
     assert len(next(made)) == 4
     assert asked == [slice(0, 4)]
@@ -45,11 +45,11 @@ def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
 )
 def test_numbers_that_are_too_large_are_refused_and_never_infinite(array: Any, dtype: str) -> None:
     with pytest.raises(OutOfRange, match=rf"(6\.55e\+04|1e\+39) are too large for {dtype}"):
-        narrowed(array, np.dtype(dtype))
+        narrow(array, np.dtype(dtype))
     with pytest.raises(OutOfRange, match="are too large for"):  # before the first block is made
-        blocks(array, largest=float(np.abs(array).max())).narrowed(np.dtype(dtype))
+        blocks(array, largest=float(np.abs(array).max())).narrow(np.dtype(dtype))
     with pytest.raises(OutOfRange):  # should a family know its largest number badly
-        joined(blocks(array, largest=1.0).narrowed(np.dtype(dtype)))
+        joined(blocks(array, largest=1.0).narrow(np.dtype(dtype)))
 
 
 @pytest.mark.parametrize("marked", [[], [0], [3, 4, 5], [0, 1, 2, 3, 4, 5]])

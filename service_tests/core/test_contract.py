@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family_of, opened
+from app.core.maps import ConsistentSamplingMap, FeatureMap, FourierMap, family_of, open_map
 from app.core.maps.terms import Dtype, Form
 from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec
@@ -62,7 +62,7 @@ COVERED = covering([(k["kind"], s["kind"], *output) for k, s, output in WITH_OUT
 
 
 def build(of: MapSpec) -> FeatureMap:
-    return opened(of, family_of(of.sampler).build(of, with_rows(of.input_dim, its_kernel=of.kernel.kind)).arrays, 1)
+    return open_map(of, family_of(of.sampler).build(of, with_rows(of.input_dim, its_kernel=of.kernel.kind)).arrays, 1)
 
 
 def test_no_kind_is_left_out() -> None:
@@ -186,14 +186,14 @@ def test_a_spec_names_one_map_and_another_seed_another_if_anything_is_random(
             assert (array.tobytes() != other.arrays[name].tobytes()) == is_random(its_sampler)
     # What is frozen is enough to open it.
     frozen = made.arrays.keys() - made.computed.keys()
-    opened_again = opened(of, {name: made.arrays[name].copy() for name in frozen}, 2)
+    opened_again = open_map(of, {name: made.arrays[name].copy() for name in frozen}, 2)
     assert (opened_again.gram(x, y) == made.gram(x, y)).all()
 
 
 @each("its_kernel", [k for model in KERNELS for k in variants(model)])
 def test_an_exact_kernel_is_symmetric_positive_and_largest_on_the_diagonal(its_kernel: Fields) -> None:
     made: Any = kernel(**its_kernel)
-    x = made.prepared(rows(12, 1, its_kernel=its_kernel["kind"]))
+    x = made.prepare(rows(12, 1, its_kernel=its_kernel["kind"]))
     gram = made.exact(x, x)
     np.testing.assert_allclose(gram, gram.T, rtol=1e-13)
     of_itself = np.sqrt(np.diag(gram))

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.datasets import column_ranges, held_out, is_constant, sampled
+from app.core.datasets import column_ranges, held_out, is_constant, sample_rows
 
 
 def test_a_sample_is_of_distinct_rows_in_order() -> None:
     for n, count in ((1, 1), (10, 1), (10, 9), (10, 10), (1000, 37)):
-        numbers = sampled(n, count, 3)
+        numbers = sample_rows(n, count, 3)
         assert len(numbers) == count
         assert (np.diff(numbers) > 0).all()
         assert numbers[0] >= 0
@@ -19,8 +19,8 @@ def test_a_sample_is_of_distinct_rows_in_order() -> None:
 
 def test_a_sample_keeps_from_release_to_release() -> None:
     """Drawn by the first release that had samples."""
-    assert sampled(100, 5, 0).tolist() == GOLDEN[0]
-    assert sampled(2000, 5, 1).tolist() == GOLDEN[1]
+    assert sample_rows(100, 5, 0).tolist() == GOLDEN[0]
+    assert sample_rows(2000, 5, 1).tolist() == GOLDEN[1]
 
 
 GOLDEN = [[3, 11, 13, 20, 92], [323, 458, 622, 1329, 1337]]
@@ -31,12 +31,12 @@ GOLDEN = [[3, 11, 13, 20, 92], [323, 458, 622, 1329, 1337]]
 )
 def test_rows_of_millions_are_those_of_the_smallest_words(n: int, count: int) -> None:
     words = np.random.PCG64(5).random_raw(n)
-    assert np.array_equal(sampled(n, count, 5), np.sort(np.argsort(words)[:count]))
+    assert np.array_equal(sample_rows(n, count, 5), np.sort(np.argsort(words)[:count]))
 
 
 def test_a_few_rows_of_millions_take_little_memory() -> None:
     tracemalloc.start()
-    sampled(20_000_000, 3, 1)
+    sample_rows(20_000_000, 3, 1)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 64_000_000
@@ -68,4 +68,4 @@ def test_every_row_is_held_out_or_not(count: int) -> None:
     others, apart = held_out(20, count, 3)
     assert sorted([*others, *apart]) == list(range(20))
     assert (np.diff(others) > 0).all()
-    assert apart.tolist() == (sampled(20, count, 3).tolist() if count else [])
+    assert apart.tolist() == (sample_rows(20, count, 3).tolist() if count else [])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from app.core.hadamard import ROUNDS, frequencies_of, gain, padded, rotate, tiles_of
+from app.core.hadamard import ROUNDS, frequencies_of, gain, padded_size, rotate, tiles_of
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
@@ -14,14 +14,14 @@ every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
 
 def drawn(d: int, s: int, dtype: str = "float64") -> tuple[Any, Any]:
     """Signs and lengths of s rows."""
-    rng, size = np.random.default_rng(d), padded(d)
+    rng, size = np.random.default_rng(d), padded_size(d)
     signs = rng.integers(0, 256, (-(-s // size), ROUNDS, size // 8), np.uint8)
     return signs, rng.uniform(0.5, 2, s).astype(dtype)
 
 
 def matrix(d: int, signs: Any, lengths: Any) -> Any:
     """The rows of all blocks S H D₁ H D₂ H D₃, cut to d columns: the definition."""
-    size = padded(d)
+    size = padded_size(d)
     of_ones, blocks = hadamard(size), []
     for bits in signs:
         first, second, third = (np.diag(np.where(np.unpackbits(one) == 1, -1.0, 1.0)) for one in bits)
@@ -39,7 +39,7 @@ def rotated(rows: Any, signs: Any, lengths: Any, first: int = 0, last: int | Non
 @every_dtype
 @every_size
 def test_it_is_the_product_with_the_matrix_of_the_definition(d: int, dtype: str) -> None:
-    s = 2 * padded(d) + 5
+    s = 2 * padded_size(d) + 5
     signs, lengths = drawn(d, s, dtype)
     rows = np.random.default_rng(1).normal(size=(37, d)).astype(dtype)
     wanted = rows @ matrix(d, signs, lengths).T
@@ -50,7 +50,7 @@ def test_it_is_the_product_with_the_matrix_of_the_definition(d: int, dtype: str)
 @every_dtype
 @pytest.mark.parametrize("d", [8, 20, 300, 1 << 17])
 def test_a_row_has_the_same_bits_alone_and_among_any_others(d: int, dtype: str) -> None:
-    signs, lengths = drawn(d, padded(d) + 3, dtype)
+    signs, lengths = drawn(d, padded_size(d) + 3, dtype)
     rows = np.random.default_rng(1).normal(size=(5 if d > 1000 else 67, d)).astype(dtype)
     whole = rotated(rows, signs, lengths)
     for first, last in ((0, 1), (1, 3), (0, 5), (3, 36), (66, 67), (34, 67)):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.ids import MAX_ID_BYTES, NumberIds, TextIds, check_lengths, check_text, gathered
+from app.core.ids import MAX_ID_BYTES, NumberIds, TextIds, check_lengths, check_text, gather_strings
 
 WORDS = ["", "é", "𝕏yz", "a" * 1000, "", "b"]
 
@@ -14,19 +14,19 @@ def ids(words: list[str]) -> TextIds:
 
 @pytest.mark.parametrize("kept", [ids(WORDS), NumberIds(np.array([5, -1, 1 << 62, 0, 5, 7]))])
 def test_some_of_the_ids_are_those_of_the_rows_taken(kept: TextIds | NumberIds) -> None:
-    every: list[object] = [*kept.listed()]
+    every: list[object] = [*kept.to_list()]
     assert len(kept) == 6
     for some in (slice(0, 6), slice(2, 4), slice(3, 3), slice(5, 6)):
-        assert kept.taken(some).listed() == every[some]
+        assert kept.take(some).to_list() == every[some]
     places = np.array([5, 0, 3, 3, 2])
-    assert kept.taken(places).listed() == [every[place] for place in places]
-    assert kept.taken(places[:0]).listed() == []
+    assert kept.take(places).to_list() == [every[place] for place in places]
+    assert kept.take(places[:0]).to_list() == []
 
 
 def test_strings_are_gathered_from_anywhere_in_a_text() -> None:
     text = np.frombuffer(b"abcdef" * 500, np.uint8)
     starts, lengths = np.arange(3000 - 6), np.arange(3000 - 6) % 7
-    found = gathered(text, starts, lengths).listed()
+    found = gather_strings(text, starts, lengths).to_list()
     assert found == [("abcdef" * 500)[start : start + n] for start, n in zip(starts, lengths, strict=True)]
 
 

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import preprocessing
 
 from app.core.errors import InvalidInput
-from app.core.input import Fit, Input, fitted, mostly_missing
+from app.core.input import Fit, Input, fit_input, mostly_missing
 from app.core.spec import MapSpec
 from service_tests.cases import each
 
@@ -24,7 +24,7 @@ SCALERS: dict[Fit, tuple[Any, str | None, str]] = {
 
 def refused(made: Input, rows: Any) -> InvalidInput:
     with pytest.raises(InvalidInput) as caught:
-        made.applied(rows, "/x")
+        made.apply(rows, "/x")
     return caught.value
 
 
@@ -44,8 +44,8 @@ def test_what_is_missing_is_filled_in_before_or_after_rows_are_shifted_and_scale
     else:
         wanted = np.where(np.isnan(rows), missing, (rows - CENTER) / SCALE)
     made = Input(center=CENTER, scale=SCALE, missing=missing, fill=fill)
-    np.testing.assert_array_equal(made.applied(rows, "/x"), wanted)
-    of_unit_norm: Any = made.model_copy(update={"unit_norm": True}).applied(rows, "/x")
+    np.testing.assert_array_equal(made.apply(rows, "/x"), wanted)
+    of_unit_norm: Any = made.model_copy(update={"unit_norm": True}).apply(rows, "/x")
     np.testing.assert_allclose(of_unit_norm, wanted / np.linalg.norm(wanted, axis=1, keepdims=True), rtol=1e-14)
 
 
@@ -53,30 +53,30 @@ def test_a_spec_that_does_not_say_fills_in_before_where_it_is_stored_and_after_w
     stored = Input.model_validate_json('{"missing": 0.0}')
     assert stored.fill == "before"
     assert "fill" not in stored.model_dump_json()
-    asked = stored.as_asked()
+    asked = stored.with_defaults()
     assert asked.fill == "after"
     assert asked.as_before() == stored
     for fill in ("before", "after"):
         said = Input.model_validate({"missing": 0.0, "fill": fill})
-        assert said.as_asked() == said.as_before() == said
-    assert Input(center=1.0).as_asked().fill == "before"  # which says nothing
+        assert said.with_defaults() == said.as_before() == said
+    assert Input(center=1.0).with_defaults().fill == "before"  # which says nothing
 
 
 def test_rows_keep_what_the_client_sent() -> None:
     rows = np.full((3, 4), np.nan)
-    Input(missing=0.0, scale=2.0).applied(rows, "/x")
+    Input(missing=0.0, scale=2.0).apply(rows, "/x")
     assert np.isnan(rows).all()
     made_sparse = sparse.csr_array(np.eye(4))
-    Input(scale=2.0, unit_norm=True).applied(made_sparse, "/x")
+    Input(scale=2.0, unit_norm=True).apply(made_sparse, "/x")
     np.testing.assert_array_equal(made_sparse.toarray(), np.eye(4))
 
 
 def test_many_rows_go_through_in_blocks_alike() -> None:
     rows = RNG.normal(size=(3000, 70))  # several blocks, the last of them short
     made = Input(center=tuple(range(70)), scale=2.0, unit_norm=True)
-    whole: Any = made.applied(rows, "/x")
+    whole: Any = made.apply(rows, "/x")
     for i in (0, 935, 936, 2999):
-        np.testing.assert_array_equal(whole[i : i + 1], made.applied(rows[i : i + 1], "/x"))
+        np.testing.assert_array_equal(whole[i : i + 1], made.apply(rows[i : i + 1], "/x"))
     rows[2998, 13] = np.nan
     assert refused(made, rows).pointer == "/x/2998/13"
 
@@ -87,17 +87,17 @@ def test_sparse_rows_stay_sparse_with_the_bits_of_dense_ones(scale: Any, unit_no
     rows = RNG.normal(size=(40, 4)) * (RNG.random((40, 4)) < 0.5)
     made_sparse = sparse.csr_array(rows)
     made_sparse.data[3] = np.nan
-    found: Any = Input(scale=scale, unit_norm=unit_norm, missing=-1.0).applied(made_sparse, "/x")
+    found: Any = Input(scale=scale, unit_norm=unit_norm, missing=-1.0).apply(made_sparse, "/x")
     assert isinstance(found, sparse.csr_array)
     assert found.nnz == made_sparse.nnz  # what was left out is 0, and not missing
-    dense: Any = Input(scale=scale, unit_norm=unit_norm, missing=-1.0).applied(made_sparse.toarray(), "/x")
+    dense: Any = Input(scale=scale, unit_norm=unit_norm, missing=-1.0).apply(made_sparse.toarray(), "/x")
     np.testing.assert_array_equal(found.toarray(), dense)
 
 
 def test_centring_sparse_rows_is_refused_and_a_center_of_zeros_is_none() -> None:
     rows = sparse.csr_array(np.eye(4))
     assert "would make them dense" in refused(Input(center=(0.0, 0.0, 1.0, 0.0)), rows).detail
-    scaled: Any = Input(center=(0.0, 0.0, 0.0, 0.0)).applied(rows, "/x")
+    scaled: Any = Input(center=(0.0, 0.0, 0.0, 0.0)).apply(rows, "/x")
     assert scaled.nnz == 4
 
 
@@ -137,13 +137,13 @@ def test_a_column_is_fitted_on_what_it_has(fit: Fit, missing: Any) -> None:
     rows = spread_rows()[:, :3]
     holes = RNG.random(rows.shape) < [0.0, 0.3, 0.9]
     rows[holes] = np.nan
-    found = fitted(fit, rows, missing)
-    alone = [fitted(fit, rows[~holes[:, [j]][:, 0]][:, [j]]) for j in range(3)]
+    found = fit_input(fit, rows, missing)
+    alone = [fit_input(fit, rows[~holes[:, [j]][:, 0]][:, [j]]) for j in range(3)]
     np.testing.assert_allclose(np.broadcast_to(found.center, 3), [np.ravel(one.center)[0] for one in alone], rtol=1e-12)
     np.testing.assert_allclose(found.scale, [np.ravel(one.scale)[0] for one in alone], rtol=1e-12)
     statistic: Any = {"mean": np.nanmean, "median": np.nanmedian}.get(missing)
     filled = np.where(holes, 2.0 if statistic is None else statistic(rows, axis=0), rows)
-    seen: Any = found.applied(rows, "/x")
+    seen: Any = found.apply(rows, "/x")
     np.testing.assert_allclose(seen[~holes], ((filled - found.center) / found.scale)[~holes], rtol=1e-12, atol=1e-12)
     of_gaps = np.full(seen.shape, 2.0) if statistic is None else (filled - found.center) / found.scale
     np.testing.assert_allclose(seen[holes], of_gaps[holes], rtol=1e-9, atol=1e-6)
@@ -151,12 +151,12 @@ def test_a_column_is_fitted_on_what_it_has(fit: Fit, missing: Any) -> None:
 
 def test_sparse_rows_are_fitted_on_what_they_have() -> None:
     rows = sparse.csr_array(np.array([[0.0, 2.0, np.nan], [-4.0, 0.0, 1.0], [0.0, np.nan, 0.0]]))
-    found = fitted(Fit.max_abs, rows, (1.0, -1.0, 0.5))
+    found = fit_input(Fit.max_abs, rows, (1.0, -1.0, 0.5))
     assert found.scale == (4.0, 2.0, 1.0)
-    seen: Any = found.applied(rows, "/x")
+    seen: Any = found.apply(rows, "/x")
     np.testing.assert_array_equal(seen.toarray(), [[0, 1, 0.5], [-1, 0, 1], [0, -1, 0]])
     with pytest.raises(InvalidInput, match="missing mean is taken of dense rows"):
-        fitted(Fit.max_abs, rows, "mean")
+        fit_input(Fit.max_abs, rows, "mean")
 
 
 def test_columns_that_are_mostly_missing_are_told_of() -> None:
@@ -171,14 +171,14 @@ def test_columns_that_are_mostly_missing_are_told_of() -> None:
     assert mostly_missing(rows[:, [0, 7]], "x") == ()
     rows[:, 3] = np.nan
     with pytest.raises(InvalidInput, match="column 3 has no entry that is not missing"):
-        fitted(Fit.min_max, rows)
+        fit_input(Fit.min_max, rows)
 
 
 @each("dtype", [np.float32, np.float64])
 @each("fit", list(Fit))
 def test_numbers_taken_from_rows_are_those_of_scikit_learn(fit: Fit, dtype: Any) -> None:
     rows = spread_rows().astype(dtype)
-    found = fitted(fit, rows, missing=3.0, unit_norm=True)
+    found = fit_input(fit, rows, missing=3.0, unit_norm=True)
     assert (found.missing, found.unit_norm) == (3.0, True)
     scaler, center, scale = SCALERS[fit]
     # A column that is tiny as a whole counts as constant there.
@@ -196,24 +196,24 @@ def test_numbers_taken_from_rows_are_those_of_scikit_learn(fit: Fit, dtype: Any)
 
 def test_sparse_rows_are_fitted_without_a_center_only() -> None:
     rows = sparse.csr_array(np.array([[0, -4.0, 0], [0, 2.0, 0.5]]))
-    assert fitted(Fit.max_abs, rows) == Input(scale=(1.0, 4.0, 0.5))
-    for fit in (Fit.standardize, Fit.min_max, Fit.robust):
+    assert fit_input(Fit.max_abs, rows) == Input(scale=(1.0, 4.0, 0.5))
+    for kind in (Fit.standardize, Fit.min_max, Fit.robust):
         with pytest.raises(InvalidInput, match="take max_abs") as caught:
-            fitted(fit, rows)
+            fit_input(kind, rows)
         assert caught.value.pointer == "/input/fit"
 
 
 def test_what_cannot_be_fitted_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="column 1 spans 2e\\+200"):
-        fitted(Fit.standardize, np.array([[0.0, -1e200], [1.0, 1e200]]))
+        fit_input(Fit.standardize, np.array([[0.0, -1e200], [1.0, 1e200]]))
     with pytest.raises(InvalidInput, match="up to 65536 columns"):
-        fitted(Fit.max_abs, sparse.csr_array((2, 65537), dtype=np.float64))
+        fit_input(Fit.max_abs, sparse.csr_array((2, 65537), dtype=np.float64))
 
 
 def test_moments_are_right_far_from_zero_and_in_many_blocks() -> None:
     exact = RNG.integers(0, 1 << 20, (70_001, 3))
     rows = exact + 2.0**50  # exact in float64
-    made = fitted(Fit.standardize, rows)
+    made = fit_input(Fit.standardize, rows)
     wanted = exact.astype(np.longdouble)
     np.testing.assert_allclose(np.array(made.center) - 2.0**50, wanted.mean(axis=0).astype(float), atol=0.125)
     np.testing.assert_allclose(made.scale, wanted.std(axis=0).astype(float), rtol=1e-12)

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from app.core import length_scales
 from app.core.errors import InvalidInput
-from app.core.input import Fit, fitted
+from app.core.input import Fit, fit_input
 from app.core.kernels import KERNELS
 from app.core.length_scales import Heuristic, length_scale, per_column
 
@@ -62,11 +62,11 @@ def test_rows_far_from_zero_have_the_scale_of_their_differences(heuristic: Heuri
 @pytest.mark.parametrize("heuristic", list(Heuristic))
 def test_rows_count_as_a_map_sees_them(heuristic: Heuristic) -> None:
     rows = ROWS.astype(np.float32)
-    wanted = fitted(Fit.standardize, rows)
-    by_hand = wanted.applied(rows, "")
-    found = length_scale(heuristic, rows, "cityblock", seen=lambda some: wanted.applied(some, ""))
+    wanted = fit_input(Fit.standardize, rows)
+    by_hand = wanted.apply(rows, "")
+    found = length_scale(heuristic, rows, "cityblock", seen=lambda some: wanted.apply(some, ""))
     assert found == length_scale(heuristic, by_hand, "cityblock")
-    of_each = per_column(found, rows, seen=lambda some: wanted.applied(some, ""))
+    of_each = per_column(found, rows, seen=lambda some: wanted.apply(some, ""))
     np.testing.assert_allclose(of_each, found, rtol=1e-12)
 
 

@@ -26,7 +26,7 @@ def test_a_part_is_computed_once_and_its_numbers_keep_every_bit() -> None:
 def test_timed_work_hands_over_its_state_once_its_time_is_over() -> None:
     early = TimedProgress(time.monotonic() + 60)
     early.checkpoint(lambda: pytest.fail("there is time left"))
-    assert early.restored() is None
+    assert early.restore() is None
     late = TimedProgress(time.monotonic())
     late.report(3, 7, 0.5)
     with pytest.raises(OutOfTime) as over:
@@ -43,7 +43,7 @@ def test_work_that_nobody_waits_for_ends() -> None:
 
 def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
     def count(progress: Progress) -> list[int]:
-        found = list(progress.restored() or b"")
+        found = list(progress.restore() or b"")
         while len(found) < 3:
             found.append(len(found))
             progress.checkpoint(lambda: bytes(found))
@@ -62,5 +62,5 @@ def test_a_part_that_was_begun_goes_on_from_its_own_state() -> None:
         assert len(again.states) == len(whole.states) - done, "what was done is not done again"
     long = WatchedWork()
     Parts(long).once("a", lambda inside: inside.before_long_call(bytes))
-    restored = Parts(WatchedWork(long.states[0])).once("a", lambda inside: inside.restored())
+    restored = Parts(WatchedWork(long.states[0])).once("a", lambda inside: inside.restore())
     assert restored is None, "an empty state begins the part anew"

@@ -17,13 +17,13 @@ from app.core.diagnostics.max_error import MaxError
 from app.core.diagnostics.variance import Variance
 from app.core.discrepancy import box_discrepancy
 from app.core.indexes import hashed_rows
-from app.core.indexes.advice import AdviceOptions, advised
+from app.core.indexes.advice import AdviceOptions, advise
 from app.core.kernels import Kernel
 from app.core.maps.fourier import features
 from app.core.progress import Progress
 from app.core.recommendations import measuring, trials
 from app.core.recommendations.candidates import Wanted
-from app.core.recommendations.trials import recommended
+from app.core.recommendations.trials import recommend
 from service_tests.core.combinations import rows
 from service_tests.core.interrupted import Interrupted, WatchedWork
 from service_tests.core.specs import fourier, hashing
@@ -37,13 +37,13 @@ GAUSSIAN = KERNEL.validate_python({"kind": "gaussian", "length_scale": 1.5})
 
 def ranking(progress: Progress) -> Any:
     """A recommendation, its seconds aside."""
-    found = recommended(X, [GAUSSIAN], Wanted(64, None), building=Building(progress=progress))
+    found = recommend(X, [GAUSSIAN], Wanted(64, None), building=Building(progress=progress))
     return [{**trial, "seconds_per_1000_rows": 0.0} for trial in found["ranked"]], found["skipped"]
 
 
 def advice(progress: Progress) -> Any:
     """Advice on an index, the times aside."""
-    found = advised(HASHES, MANY, AdviceOptions(map="m", dataset="d", k=3), progress, 1).answer
+    found = advise(HASHES, MANY, AdviceOptions(map="m", dataset="d", k=3), progress, 1).answer
     return {name: found[name] for name in ("similarities", "curves")} | {"scan": found["scan"]["narrower"]}
 
 

@@ -13,7 +13,7 @@ from app.core.errors import InvalidInput, TooLarge
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number, Structs
-from app.formats.arrow_ipc.flatbuffers import written as flatbuffer
+from app.formats.arrow_ipc.flatbuffers import write_message as flatbuffer
 from app.formats.arrow_ipc.stream import (
     CONTINUES,
     END,
@@ -59,9 +59,9 @@ def test_ids_come_beside_rows(ids: TextIds | NumberIds) -> None:
     found = read(arrow(v=ROWS[: len(ids)], ids=ids))
     assert isinstance(found, Identified)
     assert type(found.ids) is type(ids)
-    assert found.ids.listed() == ids.listed()
+    assert found.ids.to_list() == ids.to_list()
     np.testing.assert_array_equal(found.rows, ROWS[: len(ids)])
-    assert read(arrow(v=ROWS[:0], ids=ids.taken(slice(0, 0)))).ids.listed() == []
+    assert read(arrow(v=ROWS[:0], ids=ids.take(slice(0, 0)))).ids.to_list() == []
 
 
 def test_columns_of_numbers_are_the_row_together_in_a_dtype_with_room_for_all() -> None:
@@ -181,7 +181,7 @@ def dictionary_of(text: bytes, *batches: int) -> bytes:
 
 def test_strings_of_a_dictionary_count_for_each_row_of_all_batches() -> None:
     found = read(dictionary_of(b"same", 3, 0, 2), 1)
-    assert found.ids.listed() == ["same"] * 5
+    assert found.ids.to_list() == ["same"] * 5
 
     def check(nbytes: int) -> None:
         if nbytes > 4000:

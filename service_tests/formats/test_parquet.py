@@ -57,7 +57,7 @@ def test_rows_and_ids_are_those_of_the_file(ids: TextIds | NumberIds) -> None:
         found = read(parquet_of(**columns, ids=ids))
         assert isinstance(found, Identified)
         np.testing.assert_array_equal(found.rows, ROWS)
-        assert found.ids.listed() == ids.listed()
+        assert found.ids.to_list() == ids.to_list()
 
 
 def test_a_dataset_comes_as_parquet(http: httpx.Client, standing: dict[str, str], name: str) -> None:
@@ -65,7 +65,7 @@ def test_a_dataset_comes_as_parquet(http: httpx.Client, standing: dict[str, str]
     assert made.status_code == 201, made.text
     assert (made.json()["shape"], made.json()["dtype"], made.json()["ids"]) == ([7, 3], "float32", "string")
     answer = post(http, f"{standing['phase']}/transform", {"dataset": name}, JSON).json()
-    assert answer["ids"] == WORDS.listed()
+    assert answer["ids"] == WORDS.to_list()
     plain = put_parquet(http, f"{name}-plain", parquet_of(v=ROWS)).json()
     assert plain["digest"] == put_dataset(http, f"{name}-npy", ROWS).json()["digest"]
 
@@ -177,10 +177,10 @@ def test_published_writers_are_read_in_every_compression_and_encoding(codec: str
     for values in (lists, lists.cast(pa.list_(pa.float32()))):
         for option in options:
             sink = io.BytesIO()
-            pq.write_table(pa.table({"id": WORDS.listed(), "v": values}), sink, compression=codec, **option)
+            pq.write_table(pa.table({"id": WORDS.to_list(), "v": values}), sink, compression=codec, **option)
             found = read(sink.getvalue())
             np.testing.assert_array_equal(found.rows, ROWS)
-            assert found.ids.listed() == WORDS.listed()
+            assert found.ids.to_list() == WORDS.to_list()
 
 
 @pytest.mark.nightly

@@ -39,7 +39,7 @@ def walk(steps: int, seed: int, run: Progress, pause: float = STEP_SECONDS) -> f
     """A random walk whose end hangs on every step of it; `steps` of them, each kept as soon as it may be."""
     rng = np.random.Generator(np.random.PCG64(seed))
     step, at = 0, 0.5
-    kept = run.restored()
+    kept = run.restore()
     if kept:
         state = json.loads(kept)
         step, at = state["step"], float.fromhex(state["at"])

@@ -124,7 +124,7 @@ def test_a_job_goes_on_from_the_state_it_was_submitted_with(site: Site, length: 
     assert (job.state, job.progress, job.step, job.of, job.objective) == (JobState.queued, 0.25, 5, 20, 0.25)
     assert {site.client.ttl(one) for one in site.client.scan_iter(match=key(job.id, "*"))} == {-1}
     attempt = site.attempt(job.id)
-    assert attempt.restored() == state
+    assert attempt.restore() == state
     site.jobs.cancel(job.id)
     site.queue.take_back(Message(attempt.message, job.id), deaths=0)
     assert site.jobs.get(job.id).state is JobState.cancelled
@@ -183,6 +183,6 @@ def test_a_checkpoint_of_other_versions_is_not_gone_on_from(site: Site, monkeypa
     job_id = site.jobs.submit("test-walk", {}).id
     attempt = site.attempt(job_id)
     attempt.checkpoint(lambda: b"state")
-    assert site.resumed(attempt).restored() == b"state"
+    assert site.resumed(attempt).restore() == b"state"
     monkeypatch.setattr(checkpoints, "_MAKERS", b"bochner 0.2.0\n")
-    assert site.resumed(attempt).restored() is None
+    assert site.resumed(attempt).restore() is None

@@ -75,7 +75,7 @@ def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(
         one.mkdir()
         (one / "counter_0.db").write_bytes(b"x")
     os.utime(left, (0, time.time() - 3600))
-    with meters.shared() as directory:
+    with meters.share_directory() as directory:
         assert {*tmp_path.iterdir()} == {directory, new}, "one that begins just now is left alone"
         assert directory.stat().st_mode & 0o77 == 0
     assert {*tmp_path.iterdir()} == {new}

@@ -11,16 +11,16 @@ import redis
 
 from app.core.building import RowsOf
 from app.core.errors import InvalidInput
-from app.core.input import Fit, fitted
+from app.core.input import Fit, fit_input
 from app.core.length_scales import Heuristic, length_scale, per_column
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services import map_creation
-from app.services.asked import AskedSpec, LeftOpen, Settled, asked_spec, drawn, settled
+from app.services.asked import AskedSpec, LeftOpen, Settled, asked_spec, draw_seed, resolve
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import MapExists
-from app.services.map_creation import build_reserved, kept_rows
+from app.services.map_creation import build_reservation, kept_rows
 from app.store.datasets import DatasetStore
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
@@ -54,17 +54,17 @@ def asked(spec: dict[str, Any]) -> AskedSpec:
 
 
 def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
-    found, text, warnings = settled(drawn(asked(OPEN)), rows_in(datasets), 2)
-    wanted = fitted(Fit.robust, ROWS, unit_norm=True)
-    rows = wanted.applied(ROWS, "")
+    found, text, warnings = resolve(draw_seed(asked(OPEN)), rows_in(datasets), 2)
+    wanted = fit_input(Fit.robust, ROWS, unit_norm=True)
+    rows = wanted.apply(ROWS, "")
     scale = length_scale(Heuristic.nearest_neighbor, rows, "euclidean")
     assert found.input == wanted
     assert found.kernel.model_dump() == {"kind": "gaussian", "length_scale": per_column(scale, rows)}
     assert found.seed < 1 << 53
     assert warnings == ()
     left_open = LeftOpen.model_validate_json(text)
-    assert (left_open.placed(found), left_open) == asked(OPEN)
-    again = settled(drawn(asked(OPEN)), rows_in(datasets), 1).spec
+    assert (left_open.with_placeholders(found), left_open) == asked(OPEN)
+    again = resolve(draw_seed(asked(OPEN)), rows_in(datasets), 1).spec
     assert again.seed != found.seed
     assert again == found.model_copy(update={"seed": again.seed})
 
@@ -97,9 +97,9 @@ def test_one_that_comes_second_gets_the_map_of_the_first(
         if not others:
             others.append("begun")
             others.append(maps.create("m", spec, Progress(), left_open).record)
-        return settled(*given)
+        return resolve(*given)
 
-    monkeypatch.setattr(map_creation, "settled", settled_late)
+    monkeypatch.setattr(map_creation, "resolve", settled_late)
     assert maps.create("m", spec, Progress(), left_open) == (others[1], False)
 
 
@@ -110,7 +110,7 @@ def test_no_attempt_of_a_job_learns_from_another_dataset(
     spec = asked(PLAIN | {"sampler": {"kind": "global_adaptive", "dataset": "rows", "iterations": 5}}).spec
     job = service().create("m", spec, None).record.job
     begun = attempt(client, str(job).rpartition("/")[2])
-    run = partial(build_reserved, MapStore(client), datasets, 1, begun.payload, begun)
+    run = partial(build_reservation, MapStore(client), datasets, 1, begun.payload, begun)
     datasets.delete("rows")
     with pytest.raises(InvalidInput, match="there is no dataset 'rows'"):
         run()

@@ -89,7 +89,7 @@ def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, 
     with pytest.raises(TooLarge, match="the rows would take 120000 bytes; max_dataset_bytes is 100000: send fewer"):
         kept().create("d", np.ones((30_000, 1), np.int8), None)
     with pytest.raises(TooLarge, match="the rows would take 120000"):
-        kept().gated(
+        kept().read_rows(
             {"x": np.ones((15_000, 1), np.int8)}, lambda rows, at, check: vectors(rows, 1, FLOAT64, at, check=check)
         )
     assert keys(client) == set()

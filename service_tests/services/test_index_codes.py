@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 
 from app.core.errors import InvalidInput
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.spec import MapSpec
 from app.services.indexes import IndexCodes
 from service_tests.cases import each
@@ -31,14 +31,14 @@ def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> Non
     rows = np.stack([x, y])
     values, errors = [], []
     for seed in range(300):
-        feature_map = made(MapSpec.model_validate_json(spec % seed))
+        feature_map = make_map(MapSpec.model_validate_json(spec % seed))
         codes = IndexCodes(feature_map.code_law("map"))
         assert (codes.bits, codes.s) == (bits, feature_map.n_frequencies)
-        one, other = (unpacked(row, bits) for row in codes.written(feature_map, rows))
+        one, other = (unpacked(row, bits) for row in codes.pack(feature_map, rows))
         value, error = codes.similarities(np.array([(one == other).sum()]))
         values.append(value[0])
         errors.append(error[0])
-    exact = float(made(MapSpec.model_validate_json(spec % 0)).exact_pairs(rows[:1], rows[1:])[0])
+    exact = float(make_map(MapSpec.model_validate_json(spec % 0)).exact_pairs(rows[:1], rows[1:])[0])
     standard = np.std(values) / np.sqrt(len(values))
     assert 0.2 < exact < 0.8
     assert abs(np.mean(values) - exact) < 4 * standard
@@ -48,7 +48,7 @@ def test_estimates_are_unbiased_and_err_as_they_say(spec: str, bits: int) -> Non
 @each("similarity", [0.01, 0.3, 0.5, 0.77, 1.0])
 @each("spec", [GMM, GAUSSIAN])
 def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: float, spec: str) -> None:
-    codes = IndexCodes(made(MapSpec.model_validate_json(spec % 0)).code_law("map"))
+    codes = IndexCodes(make_map(MapSpec.model_validate_json(spec % 0)).code_law("map"))
     least = codes.least(similarity, is_decided_later=False)
     values, errors = codes.similarities(np.arange(codes.s + 1))
     assert values[least] >= similarity - 1e-9
@@ -60,6 +60,6 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
 
 def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"map 'm' has codes that do not tell its kernel"):
-        IndexCodes(made(MapSpec.model_validate_json(CAUCHY)).code_law("map 'm'"))
+        IndexCodes(make_map(MapSpec.model_validate_json(CAUCHY)).code_law("map 'm'"))
     with pytest.raises(InvalidInput, match=r"map 'm' .* gives no codes"):
-        IndexCodes(made(MapSpec.model_validate_json(LANDMARKS)).code_law("map 'm'"))
+        IndexCodes(make_map(MapSpec.model_validate_json(LANDMARKS)).code_law("map 'm'"))

@@ -36,13 +36,13 @@ def test_a_frozen_array_past_the_limit_comes_from_the_store_in_blocks(
     maps.create("m", long, Progress())
     found = maps.array("m", "frequencies", any_dtype)
     assert isinstance(found, RowBlocks)
-    blocks = [*found.made()]
+    blocks = [*found.generate()]
     assert max(block.nbytes for block in blocks) <= LIMITS.max_result_bytes
     np.testing.assert_array_equal(np.concatenate(blocks), FourierMap.build(long).arrays["frequencies"])
     (piece,) = [key for key in keys(client) if b":frequencies:" in key]
     client.setrange(piece.decode(), 3599, b"!")
     with pytest.raises(StoreDamaged):
-        [*maps.array("m", "frequencies", any_dtype).made()]  # type: ignore[union-attr]
+        [*maps.array("m", "frequencies", any_dtype).generate()]  # type: ignore[union-attr]
 
 
 def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Service]) -> None:

@@ -13,7 +13,7 @@ from app.core.errors import TooLarge
 from app.core.progress import OutOfTime, Progress
 from app.jobs.jobs import Jobs
 from app.services.datasets import GatedRows
-from app.services.measurements import Measurement, Measurements, attached, detached
+from app.services.measurements import Measurement, Measurements, attach_rows, detach_rows
 from service_tests.services.conftest import LIMITS
 
 ROWS: Any = np.arange(6.0).reshape(2, 3)
@@ -68,14 +68,14 @@ def test_a_job_goes_on_from_where_time_was_over_with_the_same_options_and_rows()
     assert jobs.payload["rows"] == {"x": None, "y": ["d", 5, 2, "/y"]}
     assert jobs.payload["digests"] == {"dataset 'd'": "sha256:1"}
     assert jobs.others["attachments"].keys() == {"x"}, "what a reference names is read again"
-    np.testing.assert_array_equal(cast(Any, detached(jobs.others["attachments"]["x"])), ROWS)
+    np.testing.assert_array_equal(cast(Any, detach_rows(jobs.others["attachments"]["x"])), ROWS)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sparse_rows_come_back_sparse_however_wide(dtype: Any) -> None:
     parts: Any = (np.array([0.5, -1], dtype), [0, (1 << 31) - 1], [0, 1, 1, 2])
     rows: Any = sparse.csr_array(parts, shape=(3, 1 << 31))
-    found: Any = detached(attached(rows))
+    found: Any = detach_rows(attach_rows(rows))
     assert isinstance(found, sparse.csr_array)
     assert (found.dtype, found.shape) == (dtype, (3, 1 << 31))
     for part in ("data", "indices", "indptr"):

@@ -12,7 +12,7 @@ from app.core.arrays import vectors
 from app.core.compiled import LOOPS
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.hashing.encodings import CodeOptions, Encoding, encoder
-from app.core.maps import FeatureMap, family_of, opened
+from app.core.maps import FeatureMap, family_of, open_map
 from app.core.maps.terms import Dtype, Form
 from app.core.progress import Progress
 from app.core.spec import MapSpec
@@ -66,7 +66,7 @@ def kept(of: MapSpec, threads: int) -> FeatureMap:
     arrays = family_of(of.sampler).build(of, with_rows(its_kernel=of.kernel.kind)).arrays
     for array in arrays.values():
         array.flags.writeable = False
-    return opened(of, arrays, threads)
+    return open_map(of, arrays, threads)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def resurrected_key() -> None:
     delete, deleted = NamedStore.delete, list[str]()
 
     def undone(self: NamedStore[Any], name: str, *args: Any) -> bool:
-        stored = self._stored(name)
+        stored = self._store(name)
         keys = [] if stored is None else [self.key(name), *self._pieces(name, stored)]
         kept: dict[str, Any] = {key: self._client.get(key) for key in keys}
         was_there = delete(self, name, *args)

@@ -5,7 +5,7 @@ import redis
 
 from app.jobs.jobs import Jobs
 from app.store.account import UNLIMITED, Quota
-from app.store.datasets import DatasetStore, described
+from app.store.datasets import DatasetStore, build_manifest
 from app.store.maps import MapStore
 from app.store.named import Arrays
 
@@ -14,7 +14,7 @@ def put_dataset(client: redis.Redis, name: str, rows: int = 10, ttl: int | None 
     quota, owner = others.get("quota", UNLIMITED), others.get("owner", "")
     assert isinstance(quota, Quota)
     arrays: Arrays = {"rows": np.random.default_rng(rows).random((rows, 4))}
-    manifest = described(name, (rows, 4), arrays, ttl)
+    manifest = build_manifest(name, (rows, 4), arrays, ttl)
     return DatasetStore(client, quota).create(manifest, arrays, ttl, str(owner))[1]
 
 

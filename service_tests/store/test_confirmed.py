@@ -17,7 +17,7 @@ from app.store.connection import connect
 from app.store.datasets import DatasetStore
 from app.store.errors import StoreUnavailable
 from app.store.indexes import IndexStore
-from app.store.keys import KeyStore, Role, drawn
+from app.store.keys import KeyStore, Role, draw_key
 from app.store.maps import MapStore
 from service_tests.clusters import Pair
 from service_tests.servers import until
@@ -66,7 +66,7 @@ def test_nothing_that_a_replica_has_confirmed_is_lost(pair: Pair) -> None:
 
 
 def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_made_before(pair: Pair) -> None:
-    made, index = drawn(name="k", role=Role.read, quota=None), new_index()
+    made, index = draw_key(name="k", role=Role.read, quota=None), new_index()
     with connect(pair.url, 5) as unconfirmed, connect(pair.url, 0.4, replicas=1) as client:
         maps, datasets, indexes, keys = MapStore(client), DatasetStore(client), IndexStore(client), KeyStore(client, 9)
         for name in ("there", "gone"):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import redis
 
-from app.store.datasets import DatasetStore, described
+from app.store.datasets import DatasetStore, build_manifest
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.maps import MapStore
 from app.store.named import NameTaken
@@ -65,7 +65,7 @@ def test_a_manifest_that_is_missing_or_does_not_have_its_digest_is_told_of(clien
     datasets = DatasetStore(client)
     rows = {"rows": np.ones((2, 2))}
     for name, ttl in (("kept", None), ("expired", 100)):
-        datasets.create(described(name, (2, 2), rows, ttl), rows, ttl)
+        datasets.create(build_manifest(name, (2, 2), rows, ttl), rows, ttl)
         maps.create(new(name)._replace(ttl=ttl))
     for key in client.keys("bochner:{*:expired}:*"):
         client.delete(key)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import redis
 
-from app.store.datasets import DatasetManifest, DatasetStore, described
+from app.store.datasets import DatasetManifest, DatasetStore, build_manifest
 from app.store.errors import Gone, StoreDamaged
 from app.store.pieces import PIECE_BYTES
 from service_tests.checks import keys
@@ -27,7 +27,7 @@ def create(
 ) -> tuple[DatasetManifest, bool]:
     rows = matrix(seed, megabytes)
     arrays = {"rows": rows}
-    return store.create(described(name, rows.shape, arrays, ttl), arrays, ttl)
+    return store.create(build_manifest(name, rows.shape, arrays, ttl), arrays, ttl)
 
 
 def names(store: DatasetStore, limit: int = 100) -> list[str]:

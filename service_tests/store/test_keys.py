@@ -10,7 +10,7 @@ import redis
 
 from app.services.keys import AskedKey
 from app.store.connection import connect, connect_loop
-from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, changed, drawn, id_in, note_use
+from app.store.keys import KEYS, Keys, KeyStore, NewKey, Role, TooManyKeys, draw_key, id_in, note_use, reload
 from service_tests.cases import each
 from service_tests.keyed import assert_unauthorized, bearer, made
 from service_tests.running import service
@@ -20,7 +20,7 @@ NONE = Keys({}, None)
 
 
 def new(name: str = "k", role: Role = Role.read) -> NewKey:
-    return drawn(name=name, role=role, quota=None)
+    return draw_key(name=name, role=role, quota=None)
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def looked(url: str, known: Keys) -> Keys:
     async def look() -> Keys:
         client = connect_loop(url, 5)
         try:
-            return await changed(redis.Redis(), client, known)
+            return await reload(redis.Redis(), client, known)
         finally:
             await client.aclose()
 
@@ -173,7 +173,7 @@ def test_when_a_key_was_used_last_is_kept(keys: KeyStore, url: str) -> None:
 
 
 def test_a_key_that_never_expires_is_known_to_the_version_before(keys: KeyStore, client: redis.Redis) -> None:
-    forever, expiring = new(), drawn(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC))
+    forever, expiring = new(), draw_key(name="k", role=Role.read, quota=None, expires_at=datetime.now(UTC))
     for one in (forever, expiring):
         keys.create(one.key)
     stored = {key: json.loads(text) for key, text in client.hgetall(KEYS).items()}

@@ -20,7 +20,7 @@ import httpx
 import redis
 from numpy.typing import NDArray
 
-from app.store.keys import KeyStore, Role, drawn
+from app.store.keys import KeyStore, Role, draw_key
 from service_tests.checks import NPY, RESPOND_ASYNC, array, post, put
 from service_tests.running import Running, service
 from service_tests.servers import until
@@ -74,7 +74,7 @@ def fill(data: Path) -> Answers:
             until(lambda: http.get(f"/v1/maps/{name}").json()["status"] == "failed")  # noqa: B023 - called at once
             told["failed"][name] = {"spec": spec, "before": http.get(f"/v1/maps/{name}").json()}
     with service(data) as running, running.client(**RESPOND_ASYNC) as http:
-        made = drawn(name="kept", role=Role.write, rate=5, burst=10, quota=1_000_000)
+        made = draw_key(name="kept", role=Role.write, rate=5, burst=10, quota=1_000_000)
         with redis.Redis.from_url(running.socket) as store:
             KeyStore(store, most=1).create(made.key)
         told["keys"]["kept"] = {"text": made.text, "record": made.key.model_dump(mode="json")}

@@ -91,5 +91,5 @@ def assert_as_good(found: NDArray[Any], earlier: NDArray[Any], told: dict[str, A
     """That another greedy set has about the same box discrepancy, which every second frequency alone has not."""
     of = MapSpec.model_validate_json(json.dumps(told["spec"]))
     measure = BoxDiscrepancy(of.kernel, 0.25 * np.ptp(rows, axis=0))
-    ours, theirs, half = (measure.normalized(one.astype(np.float64)) for one in (found, earlier, earlier[::2]))
+    ours, theirs, half = (measure.evaluate(one.astype(np.float64)) for one in (found, earlier, earlier[::2]))
     assert ours < AS_GOOD * theirs < half

@@ -28,7 +28,7 @@ async def put_dataset(
 ) -> DatasetRecord:
     """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
     form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]
-    body = await bodies.read_in(form, request, context)
+    body = await bodies.read_body(form, request, context)
     owner, check = owner_of(request), etags.preconditions(request).check
     run = context.admission.read_file if form.in_own_process else context.admission.compute
     rows = await run(lambda: form.matrix(body))
@@ -61,7 +61,7 @@ async def get_dataset(name: DatasetName, request: Request, context: ContextOf) -
     def work() -> Response:
         record = context.datasets.get(name)
         tag = etags.etag(record.digest)
-        etags.check_known(request, tag)
+        etags.check_if_none_match(request, tag)
         return Response(record.model_dump_json(), headers={"ETag": tag}, media_type=JSON)
 
     return await context.admission.ask(work)

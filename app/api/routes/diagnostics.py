@@ -91,7 +91,7 @@ async def diagnose(
         subject = context.maps.open(name)
         spec = subject.feature_map.spec
         options, posted = option_bodies.diagnostic(body, wanted, spec.input_dim, bodies.parse)
-        return context.measurements.diagnostic(subject, options, context.datasets.gated(posted, spec.gate))
+        return context.measurements.diagnostic(subject, options, context.datasets.read_rows(posted, spec.gate))
 
     return await answer(request, context, FORMS if wanted.draws else [JSON], prepare)
 
@@ -150,7 +150,7 @@ async def find_duplicates(name: IndexName, request: Request, context: ContextOf)
     with context.admission.inside:
         body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
         context.limits.check_options(len(body), body.count(b","))  # a list of numbers takes much memory once it is read
-        clock = long_work.started(request, context)
+        clock = long_work.start_clock(request, context)
         options = await context.admission.compute(lambda: bodies.parse(DuplicatesOptions, body))
         job = await context.admission.submit(lambda: context.duplicates.submit(name, options, owner))
     return await job_answer(request, context, clock, job)

@@ -74,7 +74,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
 
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_options)
-        clock = long_work.started(request, context)
+        clock = long_work.start_clock(request, context)
         asked, outcome = await context.admission.compute(partial(at_once, body))
         del body  # it may be large, and the client may wait for long
         if outcome is None:
@@ -88,7 +88,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
             )
     record, new = outcome
     if record.job is not None and clock.preferences.wait is not None:
-        await long_work.followed(context, clock, record.job.rpartition("/")[2], request)
+        await long_work.follow_job(context, clock, record.job.rpartition("/")[2], request)
         record = await context.admission.ask(lambda: context.indexes.get(name))
     status, links = long_work.describe_put(clock, f"/v1/indexes/{name}", record.job, new)
     return Response(record.model_dump_json(), status, links, JSON)
@@ -121,7 +121,7 @@ async def upsert_vectors(name: IndexName, request: Request, response: Response, 
     Every search that begins after the answer sees them, whichever process it asks.
     """
     form = FORMATS[posted_type(request, BATCHES)]
-    body = await bodies.read_in(form, request, context)
+    body = await bodies.read_body(form, request, context)
     read = BATCHES[form.media_type]
     owner = owner_of(request)
     n, warnings = await context.admission.compute(
@@ -151,7 +151,7 @@ async def delete_vector(
 async def search_index(name: IndexName, request: Request, context: Admitted) -> Response:
     """The vectors of an index that are nearest to each of the posted ones, best first."""
     form = posted_format(request, (JSON,))
-    body = await bodies.read_in(form, request, context)
+    body = await bodies.read_body(form, request, context)
 
     def work() -> Response:
         results, warnings = context.index_vectors.search(

@@ -182,7 +182,7 @@ async def infer(name: MapName, request: Request, context: Admitted) -> Response:
     """
     header_bytes = _header_bytes(request)
     body = Body(await bodies.read(request, context), {}, context.limits.check_options)
-    return await context.admission.compute(lambda: _inferred(name, body, header_bytes, context))
+    return await context.admission.compute(lambda: _infer(name, body, header_bytes, context))
 
 
 router.include_router(models, prefix="/models/{name}")
@@ -207,16 +207,16 @@ def _header_bytes(request: Request) -> int | None:
     return None if came is None else int(came)
 
 
-def _inferred(name: str, body: Body, header_bytes: int | None, context: Context) -> Response:
+def _infer(name: str, body: Body, header_bytes: int | None, context: Context) -> Response:
     asked = open_inference.read(body, header_bytes)
     feature_map = context.maps.ready(name)
     outputs = _outputs(feature_map.spec, feature_map.n_frequencies, feature_map.n_output)
-    wanted = asked.wanted({one.name: not one.by_name_only for one in outputs})
-    given = context.datasets.gated({open_inference.DATA: asked.rows}, feature_map.spec.gate)
+    wanted = asked.select_outputs({one.name: not one.by_name_only for one in outputs})
+    given = context.datasets.read_rows({open_inference.DATA: asked.rows}, feature_map.spec.gate)
     rows = given.rows[open_inference.DATA]
     form = Npy() if all(output.is_binary for output in wanted) else Json()
     names = [output.name for output in wanted]
-    made = _computed(feature_map, rows, names, context.limits, form.operations_per_number)
+    made = _compute_outputs(feature_map, rows, names, context.limits, form.operations_per_number)
     sent = [(output, made[output.name]) for output in wanted]
     listed = [tensor for output, tensor in sent if not output.is_binary]
     if len(listed) < len(sent):  # the text is held, as what follows tells its length
@@ -246,7 +246,7 @@ class _Output(NamedTuple):
 
 def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]:
     """The tensors that a map of a spec gives, which has so many frequencies and columns."""
-    results = family_of(spec.sampler).given(spec)
+    results = family_of(spec.sampler).capabilities(spec)
     if Gives.features not in results:
         return [_Output(CODES, np.dtype(np.int64), n_output)]
     names = [REAL, IMAG] if spec.form is Form.complex else ["features"]
@@ -257,7 +257,7 @@ def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]
     return found
 
 
-def _computed(
+def _compute_outputs(
     feature_map: FeatureMap, x: Rows, wanted: Collection[str], limits: Limits, per_number: int
 ) -> dict[str, Array | RowBlocks]:
     """The tensors of rows that are wanted of those that a map gives, by their names.
@@ -266,7 +266,7 @@ def _computed(
     """
     if Gives.features not in feature_map.gives:
         codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number))
-        return {CODES: _changed(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
+        return {CODES: _convert(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
     found: dict[str, Array | RowBlocks] = {}
     if CODES in wanted:
         found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number))
@@ -274,12 +274,12 @@ def _computed(
         features, part = rows_of(vectors.transform(feature_map, x, limits, per_number)), feature_map.spec.numpy_dtype
         if features.dtype.kind != "c":
             return found | {"features": features}
-        found[REAL] = _changed(features, lambda some: some.real, part)
-        found[IMAG] = _changed(features, lambda some: some.imag, part)
+        found[REAL] = _convert(features, lambda some: some.real, part)
+        found[IMAG] = _convert(features, lambda some: some.imag, part)
     return found
 
 
-def _changed(rows: Array | RowBlocks, change: Callable[[Array], Array], dtype: np.dtype[Any]) -> Array | RowBlocks:
+def _convert(rows: Array | RowBlocks, change: Callable[[Array], Array], dtype: np.dtype[Any]) -> Array | RowBlocks:
     if isinstance(rows, RowBlocks):
-        return rows.changed(lambda _, some: change(some), dtype=dtype)
+        return rows.convert(lambda _, some: change(some), dtype=dtype)
     return change(rows)

@@ -55,15 +55,15 @@ async def put_map(
     """Create a map, or find that the same one is there, which then lives as long as `ttl` says."""
     posted_format(request, (JSON,))
     if dry_run:
-        return await _previewed(name, request, context)
-    clock, (record, new) = await _created(name, request, context, ttl)
+        return await _preview(name, request, context)
+    clock, (record, new) = await _create(name, request, context, ttl)
     if not new:  # another may have been faster
         etags.preconditions(request).check(record.digest or "")
     context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]
         del record  # a spec may be large, and the client waits without a place
-        await long_work.followed(context, clock, job_id, request)
+        await long_work.follow_job(context, clock, job_id, request)
         record = await context.admission.ask(lambda: context.maps.get(name))
     status, headers = long_work.describe_put(clock, f"/v1/maps/{name}", record.job, new)
     if record.digest is not None:
@@ -72,14 +72,14 @@ async def put_map(
     return Response(await context.admission.ask(record.model_dump_json), status, headers, JSON)
 
 
-async def _created(name: str, request: Request, context: Context, ttl: int | None) -> tuple[long_work.Clock, Created]:
+async def _create(name: str, request: Request, context: Context, ttl: int | None) -> tuple[long_work.Clock, Created]:
     """Create the map of the request; give its clock, which goes on for a wait, and the map, ready or still being built.
 
     The request holds a place of all requests while it is read, and one of builds until this returns. A map that is
     there waits for no builds.
     """
     with context.admission.inside:
-        clock, asked = await _asked(request, context)
+        clock, asked = await _read_spec(request, context)
         owner = owner_of(request)
         check = etags.preconditions(request).check
         there = await context.admission.ask(lambda: context.map_creation.there(name, asked, ttl, check))
@@ -99,17 +99,17 @@ async def _created(name: str, request: Request, context: Context, ttl: int | Non
         return clock, created
 
 
-async def _asked(request: Request, context: Context) -> tuple[long_work.Clock, AskedSpec]:
+async def _read_spec(request: Request, context: Context) -> tuple[long_work.Clock, AskedSpec]:
     """The spec of a request, and the clock that began when it had come. The request holds a place of all requests."""
     body = await bodies.read(request, context, context.limits.check_spec)
-    clock = long_work.started(request, context)
+    clock = long_work.start_clock(request, context)
     return clock, await context.admission.compute(lambda: asked_spec(body, bodies.parse, context.limits.check_spec))
 
 
-async def _previewed(name: str, request: Request, context: Context) -> Response:
+async def _preview(name: str, request: Request, context: Context) -> Response:
     """The preview of a map, which is built for it if there is a place and time, and thrown away."""
     with context.admission.inside:
-        clock, asked = await _asked(request, context)
+        clock, asked = await _read_spec(request, context)
     with context.admission.builds:
         found = await long_work.run_or_submit(
             context,
@@ -118,7 +118,9 @@ async def _previewed(name: str, request: Request, context: Context) -> Response:
             lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request)),
             request,
         )
-    return Response(await context.admission.ask(found.model_dump_json), 200, clock.preferences.applied(200), JSON)
+    return Response(
+        await context.admission.ask(found.model_dump_json), 200, clock.preferences.applied_headers(200), JSON
+    )
 
 
 @router.get("", operation_id="list_maps", response_model=MapPage)
@@ -140,8 +142,8 @@ async def get_map(name: MapName, request: Request, context: ContextOf) -> Respon
 
     def work() -> Response:
         if "if-none-match" in request.headers and (known := context.maps.digest(name)):
-            etags.check_known(request, etags.etag(known))
-        digest, record = context.maps.written(name)
+            etags.check_if_none_match(request, etags.etag(known))
+        digest, record = context.maps.write_record(name)
         return Response(record, media_type=JSON, headers={} if digest is None else {"ETag": etags.etag(digest)})
 
     return await context.admission.ask(work)
@@ -176,7 +178,7 @@ def _add_array(array: str, fetched: Fetched) -> None:
             def check(kind: ArrayKind) -> None:
                 form, dtype = wanted.choose(kind.dtype)
                 tags.append(etags.etag(kind.digest, array, form.media_type, dtype.name, weak=not kind.is_frozen))
-                etags.check_known(request, tags[-1], Vary="Accept")
+                etags.check_if_none_match(request, tags[-1], Vary="Accept")
 
             made = context.maps.array(name, array, check)
             return array_response({array: made}, wanted, context.admission, tag=tags[-1])
@@ -221,7 +223,7 @@ async def export_map(
 
     def work() -> Response:
         if "if-none-match" in request.headers and (known := context.maps.digest(name)):
-            etags.check_known(request, etags.etag(known))
+            etags.check_if_none_match(request, etags.etag(known))
         taken = context.maps.taken_away(name)
         of_file = {
             "ETag": etags.etag(taken.digest),

@@ -43,14 +43,14 @@ class Catalog(BaseModel):
 def catalog() -> Catalog:
     """Describe every registered kind."""
     return Catalog(
-        kernels=_described(Kernel),
-        samplers=_described(Sampler),
+        kernels=_describe_kinds(Kernel),
+        samplers=_describe_kinds(Sampler),
         forms={form.value: {"const": form.value} | _form(columns) for form, columns in FORMS.items()},
         diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
     )
 
 
-def _described(union: Any) -> dict[str, dict[str, Any]]:
+def _describe_kinds(union: Any) -> dict[str, dict[str, Any]]:
     models: tuple[type[Kind], ...] = get_args(get_args(union)[0])
     schemas = [model.model_json_schema() | _advice(model) for model in models]
     return {schema["properties"]["kind"]["const"]: schema for schema in schemas}
@@ -190,9 +190,9 @@ async def metrics(request: Request, context: ContextOf) -> Response:
     """
     accept = ",".join(request.headers.getlist("accept"))
 
-    def told() -> tuple[bytes, str]:
+    def render() -> tuple[bytes, str]:
         context.heartbeat.beat()
-        return context.meters.told(accept, context.figures)
+        return context.meters.render(accept, context.figures)
 
-    text, media_type = await context.admission.ask(told)
+    text, media_type = await context.admission.ask(render)
     return Response(text, headers={"Content-Type": media_type, "Vary": "Accept"})

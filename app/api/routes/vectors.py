@@ -34,7 +34,7 @@ from app.services.vectors import OnZero, warnings_of
 from app.services.warm_up import cold
 
 
-def _listed(described: Mapping[Any, str]) -> str:
+def _list_descriptions(described: Mapping[Any, str]) -> str:
     return " ".join(f"{key.value}: {text}" for key, text in described.items())
 
 
@@ -83,11 +83,11 @@ async def kernel(
     def work(form: Format, body: Body, wanted: Wanted) -> Told:
         feature_map = context.maps.ready(name)
         wanted.choose(feature_map.gram_dtype)
-        given = _given(context, form, body, feature_map, "x", "y")
+        given = _find_rows(context, form, body, feature_map, "x", "y")
         rows = given.rows
         with at_their_datasets(given.references):
             blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
-        return vectors.identified(blocks, given.ids.get("x")), warnings_of(feature_map, rows)
+        return vectors.add_ids(blocks, given.ids.get("x")), warnings_of(feature_map, rows)
 
     return await _answer(request, context, work)
 
@@ -97,12 +97,12 @@ _BITS = (
     "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint; "
     "1 for signed codes, packed."
 )
-_BITS_OF = "What b_bit, packed and one_hot take their bits from, of kernel gmm. " + _listed(BITS_OF)
+_BITS_OF = "What b_bit, packed and one_hot take their bits from, of kernel gmm. " + _list_descriptions(BITS_OF)
 _ROWS_PER_BAND = (
     "Of signed codes: how many of them a fingerprint is made of; by default 16, or all if there are fewer. There are "
     "⌊s/rows_per_band⌋ fingerprints, and codes behind the last of them are in none."
 )
-_ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _listed(ENCODINGS)
+_ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _list_descriptions(ENCODINGS)
 _COMPARED = (
     "How x and y encode codes, or which codes of vectors to compare. Without it, vectors are compared by pairs, and "
     "codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps all are packed."
@@ -184,7 +184,7 @@ async def similarity(
         doubts = feature_map.similarity_warnings()
         if isinstance(came, tuple):
             return vectors.similarity_of_codes(feature_map, *came, by, gamma), doubts
-        given = context.datasets.gated(came, feature_map.spec.gate)
+        given = context.datasets.read_rows(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):
             found = vectors.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
@@ -205,14 +205,14 @@ async def _answer_rows(
     wanted = wanted_format(request, form)
     asked = asyncio.ensure_future(context.find_map(name))  # answered while the body comes
     try:
-        body = await bodies.read_in(form, request, context)
-        kept = context.maps.kept(name, await asked, gives)
+        body = await bodies.read_body(form, request, context)
+        kept = context.maps.find_in_memory(name, await asked, gives)
     finally:
         asked.cancel()
 
     def all_of_it() -> Response:
         feature_map = kept or context.maps.ready(name, gives)
-        given = _given(context, form, body, feature_map, "vectors")
+        given = _find_rows(context, form, body, feature_map, "vectors")
         with at_their_datasets(given.references):
             answer = work(feature_map, given.rows["vectors"], wanted)
         return _response(feature_map, given, answer, wanted, context)
@@ -223,7 +223,7 @@ async def _answer_rows(
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     if isinstance(posted["vectors"], Reference):  # to any number of rows
         return await context.admission.compute(all_of_it)
-    given = context.datasets.gated(posted, kept.spec.gate)
+    given = context.datasets.read_rows(posted, kept.spec.gate)
     return await _answer_few(kept, given, wanted, context, work, brief)
 
 
@@ -259,7 +259,7 @@ async def _answer(
     """Read the body, do the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
     wanted = wanted_format(request, posted_in)
-    body = await bodies.read_in(posted_in, request, context)
+    body = await bodies.read_body(posted_in, request, context)
 
     def respond() -> Response:
         answer, warnings = work(posted_in, body, wanted)
@@ -270,13 +270,13 @@ async def _answer(
 
 def _response(feature_map: FeatureMap, given: GatedRows, answer: Answer, wanted: Wanted, context: Context) -> Response:
     """A response with the answer to vectors, beside their ids if they have some."""
-    found = vectors.identified(answer, given.ids.get("vectors"))
+    found = vectors.add_ids(answer, given.ids.get("vectors"))
     return array_response(found, wanted, context.admission, feature_map.warnings(given.rows["vectors"]))
 
 
-def _given(
+def _find_rows(
     context: Context, form: Format, body: Body, feature_map: FeatureMap, wanted: str, *optional: str
 ) -> GatedRows:
     """The rows of a body, or of the datasets that it names in their place, by their members, as a map takes them."""
     posted = form.decode(body, feature_map.spec.input_dim, wanted, optional)
-    return context.datasets.gated(posted, feature_map.spec.gate)
+    return context.datasets.read_rows(posted, feature_map.spec.gate)

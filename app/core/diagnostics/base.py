@@ -31,12 +31,12 @@ def row_pairs(n: int, most: int, seed: int) -> Pairs:
     """Pairs of rows i > j, each at most once: all n(n − 1)/2 in order, or `most` of them drawn evenly, in order."""
     total = n * (n - 1) // 2
     if total <= most:
-        return pairs_numbered(np.arange(total))
+        return find_pairs(np.arange(total))
     rng = np.random.Generator(np.random.PCG64(seed))
-    return pairs_numbered(np.sort(rng.choice(total, most, replace=False, shuffle=False)))
+    return find_pairs(np.sort(rng.choice(total, most, replace=False, shuffle=False)))
 
 
-def pairs_numbered(numbers: Whole) -> Pairs:
+def find_pairs(numbers: Whole) -> Pairs:
     """Rows i > j of pair number i(i − 1)/2 + j."""
     # The root may be off by rounding.
     i = ((1 + np.sqrt(1 + 8 * numbers.astype(np.float64))) / 2).astype(np.int64)

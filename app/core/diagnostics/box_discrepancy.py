@@ -88,7 +88,7 @@ class BoxDiscrepancy(Diagnostic):
         def at(scale: float, within: Progress) -> ScaleError:
             with np.errstate(over="ignore"):  # a box of infinity is refused by name
                 scaled = scale * box
-            found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measured(frequencies, weights, within)
+            found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measure(frequencies, weights, within)
             return {"box_scale": scale, **found}
 
         def tell(step: int, done: int) -> None:

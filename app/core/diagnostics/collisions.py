@@ -27,7 +27,7 @@ from app.core.hashing.estimates import (
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
-from app.core.progress import Pause, Progress, packed, unpacked
+from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 
 # Of a pair: indices, kernels, rates and estimates, and these as they are kept.
 _BYTES_PER_PAIR = 300
@@ -158,9 +158,9 @@ class Collisions(Diagnostic):
         answer = CollisionErrors(
             pairs=len(exact),
             exact=Exact(mean=float(exact.mean())),
-            full=_collided(found["full"], s, full, exact),
-            zero_bit=_collided(found["zero_bit"], s, zero_bit, exact, true_chance=found["zero_bit_chance"]),
-            b_bit=_collided(found["b_bit"], s, b_bit, exact, chance, found["b_bit_chance"]),
+            full=_collision_figures(found["full"], s, full, exact),
+            zero_bit=_collision_figures(found["zero_bit"], s, zero_bit, exact, true_chance=found["zero_bit_chance"]),
+            b_bit=_collision_figures(found["b_bit"], s, b_bit, exact, chance, found["b_bit_chance"]),
             rbf=None
             if rbf is None or self.gamma is None
             else _of_rbf(found["full"], s, exact, found["rbf"], rbf, self.gamma),
@@ -170,7 +170,7 @@ class Collisions(Diagnostic):
         return Finding(answer, drawing(ways, exact, None if rbf is None else (found["rbf"], rbf), s))
 
 
-def _collided(
+def _collision_figures(
     counts: Whole, s: int, value: Matrix, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
 ) -> Collided:
     """Figures of the estimates `value` that were made of how many of s codes agree."""
@@ -180,7 +180,7 @@ def _collided(
     mean, bias, rms_error = _summary(value[known], exact[known])
     interval = kernel_interval(counts, s, chance, kernel_bias(exact, chance, true_chance))
     return Collided(
-        rate=rate, mean=mean, bias=bias, rms_error=rms_error, coverage=_covered(interval[known], exact[known])
+        rate=rate, mean=mean, bias=bias, rms_error=rms_error, coverage=_coverage(interval[known], exact[known])
     )
 
 
@@ -194,11 +194,11 @@ def _of_rbf(full: Whole, s: int, exact: Matrix, rbf: Matrix, estimate: Matrix, g
         bias=bias,
         rms_error=rms_error,
         link_bias=float(link_bias.mean()),
-        coverage=_covered(interval, rbf),
+        coverage=_coverage(interval, rbf),
     )
 
 
-def _covered(intervals: Matrix, exact: Matrix) -> float:
+def _coverage(intervals: Matrix, exact: Matrix) -> float:
     """The share of the intervals (n, 2) that hold their kernel, up to its rounding."""
     low, high = intervals[:, 0] - _ROUNDING, intervals[:, 1] + _ROUNDING
     return float(((low <= exact) & (exact <= high)).mean())
@@ -229,7 +229,7 @@ def agreement_counts(
 ) -> dict[str, Array]:
     """Exact kernels and counts of agreeing codes, pair by pair, by the names that `_zeros` explains."""
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
-    found, kept = _zeros(n, len(i), gamma), unpacked(progress.restored())
+    found, kept = _zeros(n, len(i), gamma), unpack_arrays(progress.restore())
     if kept.keys() == found.keys():  # an older version kept less
         found = kept
     kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
@@ -238,7 +238,7 @@ def agreement_counts(
 
     def pause() -> None:
         progress.report(int(found["done"]), of)
-        progress.checkpoint(partial(packed, **found))
+        progress.checkpoint(partial(pack_arrays, **found))
 
     for block in kernels[found["done"] :]:
         x, y = vectors[i[block]], vectors[j[block]]

@@ -12,13 +12,13 @@ from pydantic import with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.diagnostics.base import Pairs, rms_by_kernel
 from app.core.drawing import Density, density
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives
 from app.core.maps.terms import Form
-from app.core.progress import Pause, Progress, begin_anew, no_pause, packed, unpacked
+from app.core.progress import Pause, Progress, begin_anew, no_pause, pack_arrays, unpack_arrays
 from app.core.row_variation import row_variation
 from app.core.samplers.normal_law import NORMAL_LAW
 
@@ -98,12 +98,12 @@ class ControlVariates:
             return approximate
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
             if self._is_complex:
-                approximate = approximate + 1j * _corrected(exact, np.subtract.outer(x @ self._mean, y @ self._mean))
+                approximate = approximate + 1j * _correct(exact, np.subtract.outer(x @ self._mean, y @ self._mean))
                 pause()
             if estimator is Estimator.cv2:
                 quadratic = self._quadratic(x, y, exact, pause)
                 pause()
-                approximate = approximate + _corrected(exact, quadratic) / 2
+                approximate = approximate + _correct(exact, quadratic) / 2
                 pause()
         return approximate
 
@@ -127,7 +127,7 @@ class ControlVariates:
         return quadratic
 
 
-def _corrected(exact: Matrix, control: Matrix) -> Matrix:
+def _correct(exact: Matrix, control: Matrix) -> Matrix:
     """k(δ) times a control, 0 where the kernel is, whatever the control; InvalidInput where that is not finite."""
     product = exact * np.where(exact == 0, 0.0, control)
     if not np.isfinite(product).all():
@@ -181,7 +181,7 @@ class HermitianTiles:
         if sum(tile.nbytes for _, _, tile in self._tiles) > MOST_KEPT_BYTES:
             return begin_anew()
         held = np.concatenate([np.empty(0, self._stored), *(tile.ravel() for _, _, tile in self._tiles)])
-        return packed(sums=np.array([self.squares, self.sum, self.largest]), held=held, **others)
+        return pack_arrays(sums=np.array([self.squares, self.sum, self.largest]), held=held, **others)
 
     @property
     def missing(self) -> list[tuple[slice, slice]]:
@@ -254,7 +254,7 @@ class HermitianTiles:
         return product
 
 
-@compiled
+@jit
 def _add_products(tile: Array, by_row: Array, by_column: Array, to_row: Array, to_column: Array) -> None:
     """Add tile·by_column and tileᴴ·by_row in one pass, four rows at a time: sums that wait for each other are slow."""
     fours = tile.shape[0] - tile.shape[0] % 4
@@ -366,7 +366,7 @@ class ErrorMatrix:
     ) -> None:
         self._n, self._progress = vectors.shape[0], progress
         self._is_complex = feature_map.gram_dtype.kind == "c"
-        state = unpacked(progress.restored())
+        state = unpack_arrays(progress.restore())
         self._tiles = HermitianTiles(self._n, self._is_complex, state)
         self._scatter = state.get("scatter", np.zeros((2, len(pairs[0]))))
         for tile in _tiles_to_set(self._tiles, vectors, progress, self._pause):
@@ -422,7 +422,7 @@ class ErrorMatrix:
 
 def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float, list[float]]:
     """Frobenius and spectral norm of the exact matrix K, and Σ_j K_ij² of each row; tells `progress` of tiles done."""
-    tiles = HermitianTiles(vectors.shape[0], False, unpacked(progress.restored()))
+    tiles = HermitianTiles(vectors.shape[0], False, unpack_arrays(progress.restore()))
     pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):
         tiles.add(feature_map.exact_gram(tile.x, tile.y, pause), pause)

@@ -35,7 +35,7 @@ from app.core.diagnostics.error_matrix import (
 )
 from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
 from app.core.errors import InvalidInput
-from app.core.maps import BaseSpec, FeatureMap, family_of, made
+from app.core.maps import BaseSpec, FeatureMap, family_of, make_map
 from app.core.papers import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
@@ -176,7 +176,7 @@ class Gram(Diagnostic):
         norms = once("exact", partial(exact_norms, feature_map, vectors))
         pairs = row_pairs(n, DRAWN_PAIRS, self.seed)
         measured: dict[str, Measured] = {
-            name: once(name, partial(_measured, feature_map, vectors, estimate, pairs, norms, len(estimates)))
+            name: once(name, partial(_measure_estimate, feature_map, vectors, estimate, pairs, norms, len(estimates)))
             for name, estimate in estimates.items()
         }
         figures = {name: one["figures"] for name, one in measured.items()}
@@ -195,7 +195,7 @@ class Gram(Diagnostic):
         return Finding(answer, drawing(n, answer["form"], measured, [sketch for _, sketch in found]))
 
 
-def _measured(
+def _measure_estimate(
     feature_map: FeatureMap, vectors: Rows, estimate: Estimate, pairs: Pairs, norms: Norms, of: int, progress: Progress
 ) -> Measured:
     """Figures and sketches of an estimate. The matrix of its errors is let go before that of the next is made."""
@@ -213,7 +213,7 @@ def _of_baseline(
     spec: BaseSpec, vectors: Rows, pairs: Pairs, norms: Norms, threads: int, progress: Progress
 ) -> tuple[Figures, Sketch]:
     # While the map is built, which is done again after an interruption, the state is that of the matrix.
-    baseline = made(spec, Building(threads, keeping_nothing(progress, lambda: progress.restored() or begin_anew())))
+    baseline = make_map(spec, Building(threads, keeping_nothing(progress, lambda: progress.restore() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
     error = ErrorMatrix(baseline, vectors, estimate, pairs, progress)
     return error.figures(*norms[:2]), error.sketch()
@@ -262,7 +262,7 @@ def _histogram(
     marks = [Histogram(edges, _shares(one["sketch"], edges).tolist(), name, colour)]
     if monte_carlo:
         mean = np.mean([_shares(sketch, edges) for sketch in monte_carlo], axis=0)
-        marks.append(Histogram(edges, mean.tolist(), _called(monte_carlo), None, filled=False))
+        marks.append(Histogram(edges, mean.tolist(), _monte_carlo_label(monte_carlo), None, filled=False))
     error = one["figures"]["relative_frobenius"]
     return Panel(
         marks,
@@ -296,7 +296,7 @@ def _by_kernel(
     if monte_carlo:
         # The kernels are those of the same pairs.
         rms = np.sqrt(np.mean([np.square(one["rms"]) for one in monte_carlo], axis=0))
-        curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_called(monte_carlo)}", None))
+        curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_monte_carlo_label(monte_carlo)}", None))
     for kernel, rms, label, one_colour in curves:
         x, y = [*kernel, np.nan, *kernel], [*rms, np.nan, *-rms]
         marks.append(Curve(x, y, label, one_colour, "dashed" if one_colour is None else "line"))
@@ -310,6 +310,6 @@ def _by_kernel(
     )
 
 
-def _called(monte_carlo: Sequence[Sketch]) -> str:
+def _monte_carlo_label(monte_carlo: Sequence[Sketch]) -> str:
     n = len(monte_carlo)
     return f"Monte Carlo, mean of {n} maps" if n > 1 else "Monte Carlo, one map"

@@ -17,7 +17,7 @@ from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.maps.terms import Form
 from app.core.papers import GQ
-from app.core.progress import Pause, Progress, packed, unpacked
+from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact
 from app.core.samplers.sparse_grid import SparseGrid
@@ -173,14 +173,14 @@ class MaxError(Diagnostic):
 
     def _sums(self, errors: SetErrors | ErrorsAround, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
         """The greatest error, and the sum of the squares of all errors, for each diameter."""
-        state = unpacked(progress.restored())
+        state = unpack_arrays(progress.restore())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.
         done, restored, of = 0, int(state.get("done", 0)), self.samples * len(self.diameters)
         for lags in _unit_ball(self.samples, d, s, self.seed):
             first = done // len(self.diameters)
             for i, diameter in enumerate(self.diameters):
-                keep = partial(packed, found=found, done=np.array(done))
+                keep = partial(pack_arrays, found=found, done=np.array(done))
                 done += len(lags)
                 if done <= restored:
                     continue
@@ -188,7 +188,7 @@ class MaxError(Diagnostic):
                 squares[i] += error @ error
                 largest[i] = max(largest[i], error.max())
                 progress.report(done, of)
-                progress.checkpoint(partial(packed, found=found, done=np.array(done)))
+                progress.checkpoint(partial(pack_arrays, found=found, done=np.array(done)))
         return largest, squares
 
 

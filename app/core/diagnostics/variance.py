@@ -15,9 +15,9 @@ from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
 from app.core.kernels.base import Positive
-from app.core.maps import FeatureMap, Gives, family_of, made
+from app.core.maps import FeatureMap, Gives, family_of, make_map
 from app.core.papers import GMM, MM
-from app.core.progress import Progress, begin_anew, keeping_nothing, packed, unpacked
+from app.core.progress import Progress, begin_anew, keeping_nothing, pack_arrays, unpack_arrays
 
 
 @with_config(use_attribute_docstrings=True)
@@ -201,14 +201,14 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
     if not feature_map.is_random:
         found[:] = feature_map.estimated_pairs(x, y, partial(progress.checkpoint, begin_anew))
         return found
-    known = unpacked(progress.restored()).get("found", found[:0])
+    known = unpack_arrays(progress.restore()).get("found", found[:0])
     found[: len(known)] = known
     for done in range(len(known), len(seeds)):
         progress.report(done, len(seeds))
-        inside = keeping_nothing(progress, partial(packed, found=found[:done]))
-        other = made(feature_map.spec.model_copy(update={"seed": seeds[done]}), Building(threads, inside))
+        inside = keeping_nothing(progress, partial(pack_arrays, found=found[:done]))
+        other = make_map(feature_map.spec.model_copy(update={"seed": seeds[done]}), Building(threads, inside))
         found[done] = other.estimated_pairs(x, y, partial(inside.checkpoint, begin_anew))
-        progress.checkpoint(partial(packed, found=found[: done + 1]))
+        progress.checkpoint(partial(pack_arrays, found=found[: done + 1]))
     return found
 
 
@@ -232,7 +232,7 @@ def drawing(answer: Variances) -> Drawing:
     if len(pairs) > MOST_PAIRS:
         pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, MOST_PAIRS).astype(int)]
     names = [*ClosedForms.__annotations__]
-    curves = _simulated(pairs, answer["repeats"], names, answer["own"])
+    curves = _simulate(pairs, answer["repeats"], names, answer["own"])
     kernel = [pair["exact"] for pair in pairs]
     for number, name in enumerate(names):
         forms = [cast(dict[str, float | None], pair["closed_forms"])[name] for pair in pairs]
@@ -246,7 +246,7 @@ def drawing(answer: Variances) -> Drawing:
     return Drawing([[panel]])
 
 
-def _simulated(pairs: list[PairVariance], repeats: int, names: list[str], own: str | None) -> list[Curve]:
+def _simulate(pairs: list[PairVariance], repeats: int, names: list[str], own: str | None) -> list[Curve]:
     """The variances over maps of other seeds: of the kernel's estimate, and of the RBF kernel's made of it.
 
     They have the colours of their closed forms.

@@ -28,11 +28,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.discrepancy.row_differences import Pulls, weights_of
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ProductKernel, ShiftInvariantKernel
-from app.core.progress import Pause, Progress, no_pause, packed, unpacked
+from app.core.progress import Pause, Progress, no_pause, pack_arrays, unpack_arrays
 from app.core.threads import for_each
 
 _LANES = 128
@@ -56,14 +56,14 @@ class Points(NamedTuple):
     cosines: Matrix
 
 
-def tabulated(frequencies: Matrix, box: Matrix) -> Points:
+def prepare_points(frequencies: Matrix, box: Matrix) -> Points:
     """The points (n, d), finite with finite b_j w_j, as the loops take them; box b, (d,)."""
     points = Points(np.ascontiguousarray(frequencies.T), *np.empty((2, *frequencies.shape[::-1])))
     _tabulate(points.coordinates, box, points.sines, points.cosines)
     return points
 
 
-@compiled
+@jit
 def _tabulate(coordinates: Matrix, box: Matrix, sines: Matrix, cosines: Matrix) -> None:
     for j in range(coordinates.shape[0]):
         b, b_exponent = math.frexp(box[j])
@@ -86,14 +86,14 @@ def _tabulate(coordinates: Matrix, box: Matrix, sines: Matrix, cosines: Matrix) 
             cosines[j, i] = cosine * cosine_rest - sine * sine_rest
 
 
-@compiled
+@jit
 def _sinc_series(square: float) -> float:
     """Sinc of z with z² = square ≤ 1/16, to the last bit."""
     tail = 1 - square * _SINC_STEPS[3] * (1 - square * _SINC_STEPS[4])
     return 1 - square * _SINC_STEPS[0] * (1 - square * _SINC_STEPS[1] * (1 - square * _SINC_STEPS[2] * tail))
 
 
-@compiled
+@jit
 def _slope_series(square: float) -> float:
     """sinc′(z)/z for the same z."""
     tail = 1 - square * _SLOPE_STEPS[3] * (1 - square * _SLOPE_STEPS[4])
@@ -102,7 +102,7 @@ def _slope_series(square: float) -> float:
 
 
 # The loops over lanes are functions of their own: in place, too many indices keep them from being vectorised.
-@compiled
+@jit
 def _multiply(b: float, one: _Point, many: _Lanes, products: Matrix) -> None:
     (w, sine, cosine), (coordinates, sines, cosines) = one, many
     for k in range(products.shape[0]):
@@ -111,7 +111,7 @@ def _multiply(b: float, one: _Point, many: _Lanes, products: Matrix) -> None:
         products[k] *= _sinc_series(z * z) if abs(z) < _SINC_SERIES_BELOW else plain
 
 
-@compiled
+@jit
 def _differentiate(b: float, one: _Point, many: _Lanes, products: Matrix, factors: Matrix, slopes: Matrix) -> None:
     (w, sine, cosine), (coordinates, sines, cosines) = one, many
     for k in range(products.shape[0]):
@@ -126,14 +126,14 @@ def _differentiate(b: float, one: _Point, many: _Lanes, products: Matrix, factor
         products[k] *= factor
 
 
-@compiled
+@jit
 def _collect(before: Matrix, slopes: Matrix, factors: Matrix, behind: Matrix, summed: Matrix) -> None:
     for k in range(behind.shape[0]):
         summed[k] += before[k] * slopes[k] * behind[k]
         behind[k] *= factors[k]
 
 
-@compiled
+@jit
 def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matrix, sums: Matrix, gram: Matrix) -> None:
     """Σ_{l<m} weight_l H(w_l, w_m) of the points m from `first` to `last`, into sums[m − first].
 
@@ -162,7 +162,7 @@ def sinc_rows(box: Matrix, points: Points, first: int, last: int, weights: Matri
             gram[m, m] = 1.0
 
 
-@compiled
+@jit
 def sinc_gradients(
     box: Matrix, points: Points, weights: Matrix, moving: Points, first: int, sums: Matrix, gradients: Matrix
 ) -> None:
@@ -267,7 +267,7 @@ def _legendre() -> tuple[Matrix, Matrix, Matrix]:
     return nodes, node_weights, (signs * (orders + 0.5) * polynomials * node_weights)[:_MODES]
 
 
-@compiled
+@jit
 def _spherical_bessel(x: float, j: Matrix) -> None:
     """Fill j with j_0(x), j_1(x), …, two at least; x ≥ 0."""
     n = j.shape[0]
@@ -294,7 +294,7 @@ def _spherical_bessel(x: float, j: Matrix) -> None:
             j[k] *= scale
 
 
-@compiled
+@jit
 def integrate(panels: Expansion, z: Matrix, g: Matrix, slopes: Matrix) -> None:
     """g_j and ∂g_j/∂z of z = b_j w_j, (n, d), into `g` and `slopes`, (n, d). Releases the interpreter lock."""
     centres, halves, sizes, values, moments = panels
@@ -427,10 +427,10 @@ class BoxDiscrepancy:
         means: Matrix = before[:, -1] * factors[:, -1]
         return means, slopes
 
-    def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
+    def evaluate(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         sums = np.empty(len(frequencies))
-        return self._normalized(frequencies, weights_of(frequencies, weights), sums, lambda _: pause())
+        return self._evaluate(frequencies, weights_of(frequencies, weights), sums, lambda _: pause())
 
     def value_and_gradient(
         self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause
@@ -456,27 +456,25 @@ class BoxDiscrepancy:
         """0: H(x, x) is 1 for all x."""
         return np.zeros(len(frequencies)), np.zeros(frequencies.shape)
 
-    def measured(
-        self, frequencies: Matrix, weights: Matrix | None = None, progress: Progress | None = None
-    ) -> Measured:
+    def measure(self, frequencies: Matrix, weights: Matrix | None = None, progress: Progress | None = None) -> Measured:
         """N, 0 where rounding made it negative, beside D² = N Π b_j/π and what independent draws would have: (1 − A)/s.
 
-        Arguments are those of `normalized`. `progress` is told how many frequencies have met all those before them.
+        Arguments are those of `evaluate`. `progress` is told how many frequencies have met all those before them.
         InvalidInput where the weights are so large that N leaves the range of float64.
         """
         progress, s = progress or Progress(), len(frequencies)
-        state = unpacked(progress.restored())
+        state = unpack_arrays(progress.restore())
         sums, begun = state.get("sums", np.zeros(s)), int(state.get("done", 0))
 
         def keep(done: int) -> None:
             progress.report(done, s)
-            progress.checkpoint(partial(packed, sums=sums, done=np.array(done)))
+            progress.checkpoint(partial(pack_arrays, sums=sums, done=np.array(done)))
 
         weights = weights_of(frequencies, weights)
         if (together := float(np.abs(weights).sum())) > _MOST_WEIGHT:
             reason = f"errors have the square of that, for which {_MOST_WEIGHT:.3g} is the most"
             raise InvalidInput(f"the weights of the map are {together:.3g} together; {reason}")
-        normalized = max(0.0, self._normalized(frequencies, weights, sums, keep, begun))
+        normalized = max(0.0, self._evaluate(frequencies, weights, sums, keep, begun))
         expected = (0.0 - math.expm1(min(0.0, self.log_energy))) / s  # negated, 0 would have a sign
         log_squared = squared = None
         if normalized > 0 and self.box.all():
@@ -505,9 +503,9 @@ class BoxDiscrepancy:
 
     def _points(self, frequencies: Matrix) -> Points:
         """Frequencies (s, d) with their sines and cosines; InvalidInput where a product b_j w_j leaves float64."""
-        return tabulated(self._checked(frequencies), self.box)
+        return prepare_points(self._check(frequencies), self.box)
 
-    def _checked(self, frequencies: Matrix) -> Matrix:
+    def _check(self, frequencies: Matrix) -> Matrix:
         largest = np.abs(frequencies).max(axis=0, initial=0.0)
         if not (largest <= _MOST / np.maximum(1.0, self.box)).all():
             raise InvalidInput("a frequency times its side of the box leaves the range of float64", "/box")
@@ -516,7 +514,7 @@ class BoxDiscrepancy:
     def _factors(self, frequencies: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
         """g_j(w_lj) and its slope by b_j w_lj, both (s, d)."""
         # Row by row in memory, whatever the frequencies are: the loop is compiled for that.
-        phases = np.multiply(self._checked(frequencies), self.box, order="C")
+        phases = np.multiply(self._check(frequencies), self.box, order="C")
         factors, slopes = np.empty_like(phases), np.empty_like(phases)
 
         def work(rows: slice) -> None:
@@ -525,7 +523,7 @@ class BoxDiscrepancy:
         self._share_out(work, len(phases), phases.size, _INTEGRALS_PER_PAUSE, lambda _: pause())
         return factors, slopes
 
-    def _normalized(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: _Told, first: int = 0) -> float:
+    def _evaluate(self, frequencies: Matrix, weights: Matrix, sums: Matrix, pause: _Told, first: int = 0) -> float:
         """N; `sums` holds Σ_{l<m} ξ_l H_lm up to the row `first`. Every pair comes once, and no point with itself."""
         self._row_sums(self._points(frequencies), weights, sums, pause, first=first)
         pulls = 2 * sums

@@ -56,7 +56,7 @@ class RowDifferences:
         self, kernel: ShiftInvariantKernel, rows: Matrix, use: Use, threads: int = 1, pause: Pause = no_pause
     ) -> None:
         self._is_complex, self._threads = use.is_complex, threads
-        seen = use.rounded(rows)
+        seen = use.round_entries(rows)
         # Only differences count, and phases of small numbers keep more digits.
         self._rows = seen - seen.mean(axis=0)
         n, d = rows.shape
@@ -100,9 +100,9 @@ class RowDifferences:
         waves = self._complex_waves(frequencies)
         pulled = self._gram @ waves
         pulled /= len(self._rows) ** 2
-        return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._turned(pulled, waves)
+        return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._half_gradient(pulled, waves)
 
-    def normalized(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
+    def evaluate(self, frequencies: Matrix, weights: Matrix | None = None, pause: Pause = no_pause) -> float:
         """N of frequencies (s, d) and weights (s,), 1/s if not given."""
         return float(self.row_errors(frequencies, weights, pause).mean())
 
@@ -141,7 +141,7 @@ class RowDifferences:
             pulled = np.zeros_like(waves)
             for one in both:
                 pulled += one @ (shares * (one.conj().T @ waves))
-            return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._turned(pulled, waves)
+            return np.einsum("il,il->l", waves.conj(), pulled).real, 2 * self._half_gradient(pulled, waves)
 
         return pulls
 
@@ -154,9 +154,9 @@ class RowDifferences:
             return np.zeros(len(frequencies)), np.zeros(frequencies.shape)
         squares = self._complex_waves(2 * frequencies)
         means = squares.mean(axis=0)
-        return (np.square(np.abs(means)) - 1) / 2, 2 * self._turned(means[None] / len(self._rows), squares)
+        return (np.square(np.abs(means)) - 1) / 2, 2 * self._half_gradient(means[None] / len(self._rows), squares)
 
-    def _turned(self, pulled: Matrix, waves: Matrix) -> Matrix:
+    def _half_gradient(self, pulled: Matrix, waves: Matrix) -> Matrix:
         """−Σ_i x_i Im(p̄_il e_il), (s, d): half the gradient of e*Pe by w_l, where p_l = Pe_l and P is Hermitian."""
         return np.asarray(-(pulled.conj() * waves).imag.T @ self._rows, np.float64)
 

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import gammaincinv
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
 from app.core.hashing.estimates import Estimate, kernel_estimate
 from app.core.hashing.sampling import entries
@@ -116,7 +116,7 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
     return found + (1 - found) * mixed
 
 
-@compiled
+@jit
 def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> float:
     """The probability that two rows sample one coordinate, where their entries are `ratio` > 1 apart, at different t.
 
@@ -141,7 +141,7 @@ def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> floa
     return mean
 
 
-@compiled
+@jit
 def _over_offsets(rest: float, low: float, high: float) -> float:
     """∫ dy / (y (1 + rest·y)²) from low to high."""
     if rest > _LARGEST_REST:
@@ -151,7 +151,7 @@ def _over_offsets(rest: float, low: float, high: float) -> float:
     return integral
 
 
-@compiled
+@jit
 def _own_beyond(
     x_coordinates: Whole,
     y_coordinates: Whole,
@@ -186,7 +186,7 @@ def _own_beyond(
     return found
 
 
-@compiled
+@jit
 def _fill(
     x_ends: Whole,
     x_coordinates: Whole,

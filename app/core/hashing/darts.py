@@ -28,7 +28,7 @@ from math import e, factorial, log, log2
 import numpy as np
 
 from app.core.arrays import Matrix, Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.hashing.encodings import Samples
 from app.core.hashing.parameter_stream import Word, Words, philox
 from app.core.hashing.sampling import Entries, Load, SampleSource
@@ -73,7 +73,7 @@ DartArrays = tuple[Words, Whole, Matrix]
 """Of darts t and a second word, (2, n), octave and hash, (2, n), and place in the octave and rank, (2, n)."""
 
 
-@compiled
+@jit
 def draw(key: tuple[Word, int], cells: Whole, darts: DartArrays, n_hashes: int) -> None:
     """Draw the darts of cells of given coordinates and names; write where those of each begin, and the last end."""
     raw, whole = darts[0], darts[1]
@@ -116,21 +116,21 @@ def draw(key: tuple[Word, int], cells: Whole, darts: DartArrays, n_hashes: int) 
     _read(begins[n], darts, n_hashes)
 
 
-@compiled
+@jit
 def _count(key: tuple[Word, int], cells: Whole, cell: int, number: int, counter: Words) -> None:
     """Write the counter of a block of random words of a cell."""
     counter[0], counter[1] = np.uint64(cells[0, cell]), np.uint64(key[1])
     counter[2], counter[3] = np.uint64(cells[1, cell]), np.uint64(number)
 
 
-@compiled
+@jit
 def _write(block: Words, at: int, name: int, raw: Words, whole: Whole) -> None:
     """Write the two darts of a block, two words and the name of the cell each."""
     raw[0, at], raw[1, at], whole[0, at] = block[0], block[1], name
     raw[0, at + 1], raw[1, at + 1], whole[0, at + 1] = block[2], block[3], name
 
 
-@compiled
+@jit
 def _read(n: int, darts: DartArrays, n_hashes: int) -> None:
     """Turn the words of n darts and the names of their cells into numbers."""
     raw, whole, real = darts
@@ -165,7 +165,7 @@ _SLOTS = 1 << 10
 _TO_SLOT, _MIXER = np.uint64(64 - 10), np.uint64(0x9E3779B97F4A7C15)
 
 
-@compiled
+@jit
 def binary_weights(logs: Matrix, octaves: Whole, parts: Matrix) -> None:
     """Write e^logs, (n,), as 2^octave (1 + part), parts in [0, 1], to the same bits on every machine."""
     for k in range(logs.shape[0]):
@@ -179,7 +179,7 @@ def binary_weights(logs: Matrix, octaves: Whole, parts: Matrix) -> None:
         parts[k] = min(series, 1.0)
 
 
-@compiled
+@jit
 def scales(indptr: Whole, octaves: Whole, parts: Matrix, tops: Whole, sums: Matrix) -> None:
     """Of each row, its highest octave and the sum of its weights in units of 2^that; 0 of a row without entries."""
     for row in range(tops.shape[0]):
@@ -194,7 +194,7 @@ def scales(indptr: Whole, octaves: Whole, parts: Matrix, tops: Whole, sums: Matr
         tops[row], sums[row] = top, total
 
 
-@compiled
+@jit
 def throw(
     key: tuple[Word, int],
     entries: Whole,
@@ -256,13 +256,13 @@ def throw(
     _take(visits[:, :n_visits], cells[2], darts, entries, rows, weights, tops, lowest, samples)
 
 
-@compiled
+@jit
 def _layer(rank: float) -> int:
     """The layer of single octaves in which a rank is; 0 below all."""
     return int(max(0.0, np.floor((rank - FROM[0]) / AREA)))
 
 
-@compiled
+@jit
 def _take(
     visits: Whole,
     begins: Whole,
@@ -302,7 +302,7 @@ def _take(
         _keep(i, first[:n_first], raw, whole, found)
 
 
-@compiled
+@jit
 def _keep(i: int, first: Whole, raw: Words, whole: Whole, found: Whole) -> int:
     """Write those darts of coordinate i which were first when they came, and say how many are still to be written."""
     for dart in first:

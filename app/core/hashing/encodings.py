@@ -59,7 +59,7 @@ BITS_OF = {
 }
 
 
-def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """A fixed bijection of 64-bit words that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words ^= words >> np.uint64(30)
@@ -133,9 +133,9 @@ class Encoder(NamedTuple):
         whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
         if whole or self.bits_of is BitsOf.mixed_index:
             # Each hash mixes in its own way, or the few samples of dominated rows would collide in all or in none.
-            words = mixed(mixed(hashes) + words)
+            words = mix_words(mix_words(hashes) + words)
         if whole:
-            words = mixed(words + samples[..., 1].astype(np.uint64))
+            words = mix_words(words + samples[..., 1].astype(np.uint64))
         words &= np.uint64((1 << self.bits) - 1)
         if self.encoding is Encoding.one_hot:
             words += hashes << np.uint64(self.bits)
@@ -179,7 +179,7 @@ class Encoder(NamedTuple):
         chance: NDArray[np.float64] = np.multiply(same_sign, equal / input_dim) / np.subtract(input_dim, same_sign)
         return chance
 
-    def unpacked(self, codes: Codes, s: int) -> Codes:
+    def unpack(self, codes: Codes, s: int) -> Codes:
         """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
         bits = np.unpackbits(codes, axis=1, count=s * self.bits, bitorder="little")
         whole = np.packbits(bits.reshape(len(codes), s, self.bits), axis=2, bitorder="little").astype(np.uint16)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Whole
-from app.core.compiled import compiled
+from app.core.compiled import jit
 
 STREAM_VERSION = 1
 
@@ -41,7 +41,7 @@ Words = NDArray[np.uint64]
 Word = np.uint64
 
 
-@compiled
+@jit
 def logarithms(x: Matrix, out: Matrix) -> None:
     """Fill out (n,) with log x for finite x > 0, to two units in the last place and to the same bits on every machine.
 
@@ -60,7 +60,7 @@ def logarithms(x: Matrix, out: Matrix) -> None:
         out[i] = normal[i]
 
 
-@compiled
+@jit
 def scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
     """Replace x (n,), normal numbers > 0, by log(x 2^exponent), and the exponents by others.
 
@@ -83,7 +83,7 @@ def scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
         x[i] = exponent[i] * _LN2_HIGH + (first + (first * square * series + exponent[i] * _LN2_LOW))
 
 
-@compiled
+@jit
 def _product(a: Word, b: Word) -> tuple[Word, Word]:
     """Upper and lower 64 bits of the 128-bit product, made of products of 32 bits: vector units have no wider ones."""
     a_low, a_high = a & _LOW, a >> _HALF
@@ -94,7 +94,7 @@ def _product(a: Word, b: Word) -> tuple[Word, Word]:
     return a_high * b_high + (middle >> _HALF) + (carry >> _HALF), carry << _HALF | (lowest & _LOW)
 
 
-@compiled
+@jit
 def _round(
     key: tuple[Word, Word], number: int, c0: Word, c1: Word, c2: Word, c3: Word
 ) -> tuple[Word, Word, Word, Word]:
@@ -105,7 +105,7 @@ def _round(
     return h1 ^ c1 ^ (key[0] + times * _WEYL_0), l1, h0 ^ c3 ^ (key[1] + times * _WEYL_1), l0
 
 
-@compiled
+@jit
 def philox(key: tuple[Word, Word], done: int, words: Words) -> None:
     """Do the rounds from `done` to 9 of Philox4x64 on words (4, n): with none done, counters become random words.
 
@@ -117,7 +117,7 @@ def philox(key: tuple[Word, Word], done: int, words: Words) -> None:
             w0[i], w1[i], w2[i], w3[i] = _round(key, number, w0[i], w1[i], w2[i], w3[i])
 
 
-@compiled
+@jit
 def _random_words(seed: Word, coordinates: Whole, first_hash: int, words: Words) -> None:
     """Fill words (4, n) with those of each coordinate and hash, hashes innermost."""
     key, none = (seed, np.uint64(STREAM_VERSION)), np.uint64(0)
@@ -134,12 +134,12 @@ def _random_words(seed: Word, coordinates: Whole, first_hash: int, words: Words)
     philox(key, 3, words)
 
 
-@compiled
+@jit
 def _uniform(word: Word) -> float:
     return (np.float64(word >> _SPARE) + 0.5) * 2.0**-52
 
 
-@compiled
+@jit
 def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: Matrix) -> None:
     """Fill drawn (4, coordinates, hashes) with r ~ Gamma(2, 1), 1/r, log c with c ~ Gamma(2, 1), and β ~ U(0, 1).
 

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, Whole, dense, named, row_blocks
-from app.core.compiled import compiled
+from app.core.arrays import Matrix, Rows, Whole, dense, name_rows, row_blocks
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
 from app.core.hashing.parameter_stream import Word, logarithms, sampling_parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.progress import Pause, no_pause
-from app.core.sparse_rows import compressed
+from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
 # All rows meet this many coordinates before the next ones, with this many hashes: half a megabyte of parameters, which
@@ -45,10 +45,10 @@ class Entries(NamedTuple):
 def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
     """The entries of rows (n, d) behind the gate; InvalidInput if one minus its centre leaves the range of float64."""
     if kernel.stays_sparse(rows):
-        values, columns, ends = compressed(rows)
+        values, columns, ends = csr_parts(rows)
         ends = ends[1:]
     else:
-        matrix = kernel.centered(dense(rows))
+        matrix = kernel.subtract_center(dense(rows))
         n, d = matrix.shape
         columns, values, ends = np.arange(d), matrix.reshape(-1), np.arange(1, n + 1) * d
     indptr = np.zeros(len(ends) + 1, np.int64)
@@ -60,7 +60,7 @@ def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
     return Entries(indptr, coordinate[: indptr[-1]], found)
 
 
-@compiled
+@jit
 def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate: Whole, magnitude: Matrix) -> None:
     """Compact what is not zero of rows whose values stand one after the other, each row up to its one of `ends`.
 
@@ -81,7 +81,7 @@ def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate
         indptr[row + 1] = found
 
 
-@compiled
+@jit
 def _memory() -> Matrix:
     """Memory for the numbers drawn at a time, (4·DRAWS,), which begins at a cache line: it saves a tenth."""
     spare = 64 // 8
@@ -90,7 +90,7 @@ def _memory() -> Matrix:
     return memory[first : first + 4 * DRAWS]
 
 
-@compiled
+@jit
 def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Matrix) -> None:
     """Fill a table (coordinates, 4, hashes) with the parameters from a hash on."""
     n_hashes = table.shape[2]
@@ -112,7 +112,7 @@ def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Matrix) -
                     place[3, start + h] = beta
 
 
-@compiled
+@jit
 def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, first_hash: int, out: Whole) -> None:
     """Sample `Entries` with the parameters of a table of all coordinates and hashes.
 
@@ -157,7 +157,7 @@ def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, 
                 out[row, start + h, 1] = np.int64(t)
 
 
-@compiled
+@jit
 def sample_columns(
     seed: Word,
     first_hash: int,
@@ -199,7 +199,7 @@ def sample_columns(
                     level_row[h] = t if nearer else level_row[h]
 
 
-@compiled
+@jit
 def count_collisions(x: Whole, y: Whole, out: Whole) -> None:
     """Add to out (n, m) the number of hashes whose samples in x (n, s, 2) and y (m, s, 2) agree."""
     for i in range(x.shape[0]):
@@ -247,7 +247,7 @@ class SampleSource(ABC):
         return int(hashes.stop - hashes.start)
 
 
-def refuse_unsampled(codes: Codes, pointer: str) -> None:
+def check_sampled_rows(codes: Codes, pointer: str) -> None:
     """Raise InvalidInput naming the rows of codes (n, s) or (n, s, 2) that are −1, if there are any."""
     refuse_rows(np.flatnonzero((codes[:, 0] if codes.ndim == 2 else codes[:, 0, 0]) < 0), pointer)
 
@@ -256,8 +256,8 @@ def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
     """Raise InvalidInput naming these rows, which have no sample, if there are any; they stood at `pointer`."""
     if rows.size:
         raise InvalidInput(
-            f"row {named(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, and "
-            "the min-max kernel is 0/0",
+            f"row {name_rows(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, "
+            "and the min-max kernel is 0/0",
             f"{pointer}/{rows[0]}",
         )
 
@@ -293,7 +293,7 @@ class HeldParameters(Parameters):
 
     def __init__(self, seed: int, n_coordinates: int, s: int, threads: int) -> None:
         self.blocks_at_once = threads
-        self.table = _aligned((n_coordinates, 4, s))
+        self.table = _aligned_array((n_coordinates, 4, s))
         """r, 1/r, κ and β of each coordinate and hash."""
         self.nbytes = self.table.nbytes
 
@@ -352,7 +352,7 @@ def table_bytes(n_coordinates: int, s: int) -> int:
     return nbytes if nbytes <= MOST_TABLE_BYTES else 0
 
 
-def _aligned(shape: tuple[int, ...]) -> Matrix:
+def _aligned_array(shape: tuple[int, ...]) -> Matrix:
     """An empty array that begins at a cache line, so that no vector register is loaded from two."""
     spare = 64 // 8
     memory = np.empty(prod(shape) + spare)

@@ -33,9 +33,9 @@ import scipy
 from numpy.typing import NDArray
 
 from app.core.arrays import Array, Floats, Matrix, Whole, row_blocks
-from app.core.compiled import compiled, multiply_add
+from app.core.compiled import jit, multiply_add
 from app.core.errors import InvalidOption
-from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, mixed
+from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, mix_words
 from app.core.hashing.estimates import Estimate, rate_intervals
 from app.core.hashing.parameter_stream import philox
 from app.core.kernels.base import ShiftInvariantKernel
@@ -263,7 +263,7 @@ def signed_encoder(options: CodeOptions, s: int) -> Encoder:
 _BAND = "rows_per_band"
 
 
-def written(packed: Codes, s: int, by: Encoder) -> Codes:
+def write_bits(packed: Codes, s: int, by: Encoder) -> Codes:
     """Packed bits (n, ⌈s/8⌉) as `by` writes them.
 
     The fingerprint of band k, of bits k·r to k·r + r − 1, begins with mixed(k) and goes on, for each word of up to 64
@@ -274,13 +274,13 @@ def written(packed: Codes, s: int, by: Encoder) -> Codes:
     (n_bands,), dtype = by.row(s, 0)
     each = by.rows_per_band
     found = np.empty((len(packed), n_bands), dtype)
-    starts = mixed(np.arange(n_bands, dtype=np.uint64))
+    starts = mix_words(np.arange(n_bands, dtype=np.uint64))
     for i in range(0, len(packed), max(1, _BITS_PER_BLOCK // s)):
         some = packed[i : i + max(1, _BITS_PER_BLOCK // s)]
         bits = np.unpackbits(some, axis=1, count=n_bands * each, bitorder="little").reshape(len(some), n_bands, each)
         prints = np.broadcast_to(starts, (len(some), n_bands))
         for first in range(0, each, _WORD):
-            prints = mixed(prints + _words(bits[:, :, first : first + _WORD]))
+            prints = mix_words(prints + _words(bits[:, :, first : first + _WORD]))
         found[i : i + len(some)] = prints & np.uint64((1 << by.bits) - 1)
     return found
 
@@ -294,7 +294,7 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return words
 
 
-@compiled
+@jit
 def write_signs(
     phases: Floats, offsets: Matrix, half_widths: Matrix, packed: NDArray[np.uint8], first_byte: int
 ) -> None:
@@ -343,7 +343,7 @@ def agreeing(x: Codes, y: Codes, s: int, by: Encoder) -> Whole:
     return found
 
 
-def estimated(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | None) -> dict[str, Array]:
+def estimate_kernel(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | None) -> dict[str, Array]:
     """The kernel of pairs, from how many of their codes agree, by inversion of the law.
 
     The bias is that of the mean of the estimate, of order 1/s: half the estimates at either standard error of the rate,
@@ -374,7 +374,7 @@ def estimated(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | 
 
 
 def _of_counts(counts: Whole, by: Encoder, law: SignLaw, n_codes: int) -> dict[str, Array]:
-    """What `estimated` gives of counts, where no kernel is known."""
+    """What `estimate_kernel` gives of counts, where no kernel is known."""
     rates = counts / n_codes
     value, low, high = _around(rates, by, law, n_codes)
     return {
@@ -387,7 +387,7 @@ def _of_counts(counts: Whole, by: Encoder, law: SignLaw, n_codes: int) -> dict[s
 
 
 def kernel_of_bits(counts: Whole, s: int, law: SignLaw) -> Estimate:
-    """The kernel of pairs of which so many of s bits agree, and its standard error, both as `estimated` has them."""
+    """Estimate the kernel of pairs from how many of s bits agree, with its standard error; see `estimate_kernel`."""
     value, low, high = _around(counts / s, SIGNED, law, s)
     return Estimate(value, (high - low) / 2)
 

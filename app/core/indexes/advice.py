@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from app.core.arrays import Matrix, Rows, Whole
-from app.core.datasets import held_out, sampled
+from app.core.datasets import held_out, sample_rows
 from app.core.diagnostics import Finding
 from app.core.drawing import Curve, Drawing, Histogram, Mark, Panel, Star
 from app.core.errors import InvalidInput
@@ -74,17 +74,17 @@ class Bands:
 
     def bandings(self, wishes: Wishes, costs: Costs) -> list[Banding]:
         """For each number of hashes of a band the fewest bands that have the recall; all there are, if none has."""
-        return [self._banding(number, r, wishes, costs) for number, r in enumerate(hashed_rows.tried(self.s))]
+        return [self._banding(number, r, wishes, costs) for number, r in enumerate(hashed_rows.candidate_sizes(self.s))]
 
     def curves(self) -> list[BandCurve]:
         """For each number of hashes of a band, what some numbers of bands find."""
         found = []
-        for number, r in enumerate(hashed_rows.tried(self.s)):
+        for number, r in enumerate(hashed_rows.candidate_sizes(self.s)):
             most = self.s // r
             bands = np.unique(np.geomspace(1, most, min(most, _POINTS_OF_A_CURVE)).round().astype(int)).tolist()
             recalls = self._recalls(self._first.neighbours[number]).mean(axis=0)
             checked = [Found(recall=float(recalls[b - 1]), share=self._share(number, b)) for b in bands]
-            predictions = [self._predicted(b, r) for b in bands]
+            predictions = [self._predict(b, r) for b in bands]
             found.append(BandCurve(rows_per_band=r, bands=bands, predicted=predictions, checked=checked))
         return found
 
@@ -105,7 +105,7 @@ class Bands:
         return Banding(
             bands=bands,
             rows_per_band=r,
-            predicted=self._predicted(bands, r),
+            predicted=self._predict(bands, r),
             checked={"recall": mean, "recall_standard_error": error, "share": share},
             candidates=candidates,
             recall_of_search=float(by_depth[:, wishes.taken - 1].mean()),
@@ -123,11 +123,11 @@ class Bands:
     def _share(self, number: int, bands: int) -> float:
         return _looked_at(float(self._first.others[number, :bands].sum() / self._pairs), bands)
 
-    def _predicted(self, bands: int, r: int) -> Found:
+    def _predict(self, bands: int, r: int) -> Found:
         every = np.ones(len(self._near_rates))
         return Found(
-            recall=hashed_rows.predicted(self._near_rates, every, bands, r),
-            share=_looked_at(hashed_rows.predicted(self._rates, self._weights, bands, r), bands),
+            recall=hashed_rows.predict_share(self._near_rates, every, bands, r),
+            share=_looked_at(hashed_rows.predict_share(self._rates, self._weights, bands, r), bands),
         )
 
 
@@ -200,7 +200,7 @@ def _bands(answer: Advice) -> Panel:
     """Recall against the share of rows looked at; a curve goes through growing numbers of bands."""
     marks: list[Mark] = []
     least = 1 / answer["rows"]
-    for colour, curve in enumerate(_drawn(answer)):
+    for colour, curve in enumerate(_closest_curves(answer)):
         for found, style, called in (
             (curve["checked"], "markers", f"{curve['rows_per_band']} rows a band"),
             (curve["predicted"], "line", ""),
@@ -225,7 +225,7 @@ def _bands(answer: Advice) -> Panel:
     )
 
 
-def _drawn(answer: Advice) -> list[BandCurve]:
+def _closest_curves(answer: Advice) -> list[BandCurve]:
     """The curves of the bands that come nearest to what is wanted."""
 
     def behind(one: Banding) -> tuple[bool, float]:
@@ -321,7 +321,7 @@ def check(feature_map: FeatureMap, n: int, k: int) -> None:
 
 
 def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
-    """The most memory that `advised` takes beside the map and the rows."""
+    """The most memory that `advise` takes beside the map and the rows."""
     n = int(rows.shape[0])
     q = _count_of_queries(n)
     of_places = _BYTES_PER_PLACE * q * (hashed_rows.most_depth(k, n) + feature_map.n_frequencies)
@@ -329,7 +329,7 @@ def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
     return _BYTES_PER_CODE * n * feature_map.n_frequencies + hashed_rows.block_bytes(q) + of_places + copies
 
 
-def advised(
+def advise(
     feature_map: FeatureMap, rows: Rows, options: AdviceOptions, progress: Progress, threads: int
 ) -> Finding[Advice]:
     """Search by bands and by scan, for some rows among the others; nothing but the times hangs on the machine.
@@ -360,7 +360,7 @@ class _Advising:
         self._wishes = Wishes(options.k, options.recall, budget, len(apart), taken)
         self._parts, self._progress, self._threads = Parts(progress), progress, threads
         self._depth = hashed_rows.most_depth(options.k, self._n)
-        self._sample = sampled(self._n, min(self._n, _MOST_SAMPLED), _SEED + 1)
+        self._sample = sample_rows(self._n, min(self._n, _MOST_SAMPLED), _SEED + 1)
         self._step = 0
         self._both: tuple[HashBytes, HashBytes] | None = None
         # The map's own codes are the first.
@@ -417,19 +417,21 @@ class _Advising:
         return hashed_rows.true_neighbours(self._map, self._queries, self._rows, self._wishes.k, progress)._asdict()
 
     def _first_bands(self, near: Neighbours, progress: Progress) -> dict[str, Any]:
-        queries, rows, pause = self._hashed(progress)
+        queries, rows, pause = self._hash_rows(progress)
         return hashed_rows.first_bands(queries, rows[near.slots], rows[self._sample], self._threads, pause)._asdict()
 
     def _ranks(self, near: Neighbours, s: int, bits: int, progress: Progress) -> dict[str, Any]:
-        queries, rows, pause = self._hashed(progress)
+        queries, rows, pause = self._hash_rows(progress)
         some = hashed_rows.ranks(queries[:, :s], rows[:, :s], bits, near.slots, self._depth, self._threads, pause)
         return {"places": some}
 
     def _costs(self, progress: Progress) -> Costs:
-        queries, rows, _ = self._hashed(progress)
-        return hashed_rows.measured(queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads)
+        queries, rows, _ = self._hash_rows(progress)
+        return hashed_rows.measure_costs(
+            queries, rows, self._law.encoder.bits, self._wishes.taken, _SEED, self._threads
+        )
 
-    def _hashed(self, progress: Progress) -> tuple[HashBytes, HashBytes, Pause]:
+    def _hash_rows(self, progress: Progress) -> tuple[HashBytes, HashBytes, Pause]:
         """Codes of the queries and of the rows, made when they are first needed by a part that is not finished.
 
         Beside them, the pauses of this part, which is begun anew where it was not finished.
@@ -437,7 +439,7 @@ class _Advising:
         pause = partial(progress.checkpoint, begin_anew)
         pause()
         if self._both is None:
-            queries, rows = (hashed_rows.hashed(self._map, some, pause) for some in (self._queries, self._rows))
+            queries, rows = (hashed_rows.hash_rows(self._map, some, pause) for some in (self._queries, self._rows))
             self._both = queries, rows
         return *self._both, pause
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Array, Whole
-from app.core.compiled import compiled
+from app.core.compiled import jit
 
 Codes = NDArray[np.uint8]
 Words = NDArray[np.uint16]
@@ -69,7 +69,7 @@ def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
 def mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int) -> Mixed:
     """A word of 64 bits for the codes from `first` to `last` of some rows, (m,); where these are equal, it is."""
     found = np.empty(len(rows), np.uint64)
-    _write_mixed(unwritable(codes), rows, bits, first, last, found)
+    _write_mixed_codes(unwritable(codes), rows, bits, first, last, found)
     return found
 
 
@@ -111,24 +111,24 @@ class Candidates:
         return found
 
 
-@compiled
+@jit
 def _write_words(codes: Codes, bits: int, rows_per_band: int, words: Words) -> None:
     """Write the upper bits of the mixed codes of each band."""
     for i in range(len(codes)):
         for band in range(len(words)):
             first = band * rows_per_band
-            words[band, i] = np.uint16(_mixed(codes, i, bits, first, first + rows_per_band) >> np.uint64(48))
+            words[band, i] = np.uint16(_mix_codes(codes, i, bits, first, first + rows_per_band) >> np.uint64(48))
 
 
-@compiled
-def _write_mixed(codes: Codes, rows: Whole, bits: int, first: int, last: int, found: Mixed) -> None:
+@jit
+def _write_mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int, found: Mixed) -> None:
     """Write the mixed codes of some rows."""
     for i in range(len(rows)):
-        found[i] = _mixed(codes, rows[i], bits, first, last)
+        found[i] = _mix_codes(codes, rows[i], bits, first, last)
 
 
-@compiled
-def _mixed(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
+@jit
+def _mix_codes(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
     """Mix some codes of a row, the lowest bits of a byte being its first code."""
     mixed = np.uint64(0)
     for code in range(first, last):
@@ -142,7 +142,7 @@ def _mixed(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
     return mixed
 
 
-@compiled
+@jit
 def _find(words: Words, wanted: Words, ends: Whole) -> None:
     """Write where the wanted word of each band begins in a segment, and where it has ended, (2, bands)."""
     for band in range(len(words)):
@@ -159,7 +159,7 @@ def _find(words: Words, wanted: Words, ends: Whole) -> None:
             ends[end, band] = low
 
 
-@compiled
+@jit
 def _collect(places: Words, ends: Whole, first: int, seen: NDArray[np.bool_], found: Whole, n: int) -> int:
     """Note the slots of a segment that are in buckets and were not seen; gives how many there are by now."""
     for band in range(len(places)):
@@ -260,7 +260,7 @@ class HeldCodes:
     def looked_at(self) -> Iterator[Image]:
         """The image of this moment."""
         with self._lock:
-            image = self._image = self._sorted(self._image)
+            image = self._image = self._sort_segments(self._image)
             self._readers += 1
             self._looked_at = max(self._looked_at, image.size)
         try:
@@ -277,7 +277,7 @@ class HeldCodes:
             before, per_block = self._image, self.layout.slots_per_block
             if size > len(self._codes) or size < len(self._codes) // 4:
                 room = int(size * _GROWTH) + per_block
-                self._codes, self._marks = (_moved(old, before.size, room) for old in (self._codes, self._marks))
+                self._codes, self._marks = (_grow(old, before.size, room) for old in (self._codes, self._marks))
                 self._looked_at = 0
             elif any(number * per_block < self._looked_at for number in blocks):
                 self._codes, self._marks = self._codes.copy(), self._marks.copy()
@@ -297,7 +297,7 @@ class HeldCodes:
         ids += [b""] * (number + 1 - len(ids))  # of blocks that come with a later change
         ids[number] = block.ids
 
-    def _sorted(self, image: Image) -> Image:
+    def _sort_segments(self, image: Image) -> Image:
         """The image with its segments. They are sorted when it is looked at, as a large index comes in many parts."""
         if self.layout.banding is None:
             return image
@@ -312,7 +312,7 @@ class HeldCodes:
         return image._replace(segments=tuple(found))
 
 
-def _moved(old: NDArray[Any], size: int, room: int) -> NDArray[Any]:
+def _grow(old: NDArray[Any], size: int, room: int) -> NDArray[Any]:
     """The first `size` rows of an array in a new one of so many."""
     found = np.empty((room, *old.shape[1:]), old.dtype)
     found[: min(size, room)] = old[: min(size, room)]

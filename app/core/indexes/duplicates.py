@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from app.core.arrays import Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.indexes.banding import Codes, mixed_codes, unwritable
 from app.core.indexes.search import count_differing
-from app.core.progress import Progress, packed, unpacked
+from app.core.progress import Progress, pack_arrays, unpack_arrays
 from app.core.threads import for_each
 
 Marks = NDArray[np.uint16]
@@ -30,7 +30,7 @@ FRONT = 16
 _NEAR_BYTES = 1 << 17
 
 
-@compiled
+@jit
 def write_roots(parents: Whole, rows: Whole, roots: Whole) -> bool:
     """Write the roots of some rows, and shorten the ways to them; gives whether there are several."""
     several = False
@@ -44,7 +44,7 @@ def write_roots(parents: Whole, rows: Whole, roots: Whole) -> bool:
     return several
 
 
-@compiled
+@jit
 def mark(
     codes: Codes, n_bytes: int, bits: int, most: int, rows: Whole, roots: Whole, first: int, last: int, marks: Marks
 ) -> int:
@@ -91,7 +91,7 @@ def mark(
     return compared
 
 
-@compiled
+@jit
 def unite(parents: Whole, rows: Whole, marks: Marks) -> None:
     """Make one cluster of each marked row and the rows of the front that it is marked for."""
     pair, roots = np.empty(2, np.int64), np.empty(2, np.int64)
@@ -105,7 +105,7 @@ def unite(parents: Whole, rows: Whole, marks: Marks) -> None:
             q += 1
 
 
-@compiled
+@jit
 def join_groups(
     codes: Codes, n_bytes: int, bits: int, most: int, parents: Whole, rows: Whole, starts: Whole, ends: Whole
 ) -> int:
@@ -125,7 +125,7 @@ def join_groups(
     return compared
 
 
-@compiled
+@jit
 def join_equal(codes: Codes, n_bytes: int, parents: Whole, rows: Whole, words: NDArray[np.uint64]) -> int:
     """Join rows that stand side by side and whose codes are all equal, and keep the first; gives how many are kept.
 
@@ -231,7 +231,7 @@ class _Work:
     def done(self) -> Duplicates:
         """Do all that an earlier attempt has not done."""
         rows = self._different_rows()
-        before = unpacked(self._progress.restored())
+        before = unpack_arrays(self._progress.restore())
         if before and np.array_equal(before["digest"], self._digest):
             self._parents, self._at = before["parents"], _Place(*before["at"].tolist())
         all_pairs = len(rows) * (len(rows) - 1) // 2
@@ -325,4 +325,4 @@ class _Work:
         self._progress.checkpoint(self._state)
 
     def _state(self) -> bytes:
-        return packed(parents=self._parents, at=np.array(self._at), digest=self._digest)
+        return pack_arrays(parents=self._parents, at=np.array(self._at), digest=self._digest)

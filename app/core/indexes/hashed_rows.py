@@ -16,14 +16,14 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes.answer import Costs
 from app.core.indexes.banding import CHANCE, MANY, SEGMENT, Banding, Candidates, bucket_words, segment
 from app.core.indexes.search import PackedCodes, nearest
 from app.core.maps import FeatureMap
-from app.core.progress import Pause, Progress, packed, unpacked
+from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 from app.core.threads import for_each
 from app.core.tiles import place
 
@@ -75,7 +75,7 @@ _equal_bytes = cast(Callable[[HashBytes, int, HashBytes, int], np.uint64], _equa
 _lowest = cast(Callable[[np.uint64], int], _lowest_in)
 
 
-@compiled
+@jit
 def write_first_bands(
     query: HashBytes, rows: HashBytes, starts: Words, found: Whole, numbers: Whole, counts: Whole
 ) -> None:
@@ -110,7 +110,7 @@ def write_first_bands(
                 _count_bands(runs, starts[r - 1], r, counts[numbers[r - 1]])
 
 
-@compiled
+@jit
 def _first_band(runs: Words, starts: Words, rows_per_band: int) -> int:
     for w in range(len(runs)):
         of_bands = runs[w] & starts[w]
@@ -119,7 +119,7 @@ def _first_band(runs: Words, starts: Words, rows_per_band: int) -> int:
     return -1
 
 
-@compiled
+@jit
 def _count_bands(runs: Words, starts: Words, rows_per_band: int, counts: Whole) -> None:
     for w in range(len(runs)):
         of_bands = runs[w] & starts[w]
@@ -150,12 +150,12 @@ class FirstBands(NamedTuple):
     """The band from which on a query is compared with all rows, s where there is none, (numbers, q)."""
 
 
-def tried(s: int) -> tuple[int, ...]:
+def candidate_sizes(s: int) -> tuple[int, ...]:
     """Which numbers of hashes of a band there may be of s."""
     return tuple(r for r in ROWS_PER_BAND if r <= s)
 
 
-def predicted(rates: Matrix, weights: Matrix, bands: int, rows_per_band: int) -> float:
+def predict_share(rates: Matrix, weights: Matrix, bands: int, rows_per_band: int) -> float:
     """The share of pairs that agree in a band at least, 1 − (1 − p^r)^b on average.
 
     Args:
@@ -174,7 +174,7 @@ def first_bands(
 ) -> FirstBands:
     """In which bands queries (q, s) come first upon their neighbours (q, k, s) and upon a sample of rows (m, s)."""
     q, k, s = neighbours.shape
-    sizes = tried(s)
+    sizes = candidate_sizes(s)
     starts = starts_of_bands(s, sizes[-1])
     columns = np.array(sizes) - 1
     numbers = np.full(sizes[-1], -1)
@@ -262,10 +262,10 @@ def true_neighbours(feature_map: FeatureMap, queries: Rows, rows: Rows, k: int, 
         "histogram": np.zeros(_BINS, np.int64),
         "done": np.array(0),
     }
-    kept |= unpacked(progress.restored())
+    kept |= unpack_arrays(progress.restore())
 
     def pause() -> None:
-        progress.checkpoint(lambda: packed(**kept))
+        progress.checkpoint(lambda: pack_arrays(**kept))
 
     for block in row_blocks(n, _PAIRS_PER_BLOCK // q, int(kept["done"])):
         progress.report(block.start, n)
@@ -309,13 +309,13 @@ def law_of(feature_map: FeatureMap) -> CodeLaw:
         raise InvalidInput(error.detail, "/map") from None
 
 
-def hashed(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
+def hash_rows(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
     """The codes of rows that have some, (n, s)."""
     n, s = rows.shape[0], feature_map.n_frequencies
     found, by = np.empty((n, s), np.uint8), law_of(feature_map).encoder
     for block in row_blocks(n, _HASHES_PER_BLOCK // s):
         pause()
-        found[block] = by.unpacked(feature_map.codes(rows[block], by, "/dataset", pause), s)
+        found[block] = by.unpack(feature_map.codes(rows[block], by, "/dataset", pause), s)
     return found
 
 
@@ -384,7 +384,7 @@ _PART = 10
 _LONG = 32
 
 
-def measured(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: int, threads: int) -> Costs:
+def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: int, threads: int) -> Costs:
     """Nanoseconds of a search of one row, of comparing one more, in its turn or anywhere, and of looking a band up."""
     n, s = rows.shape
     asked, codes = packed_codes(queries[:_QUERIES], bits), packed_codes(rows, bits)

@@ -14,16 +14,16 @@ _DENSE, _SPARSE = 0, 2
 _INDEX = np.dtype("<u4")
 
 
-def kept(rows: Rows) -> list[bytes]:
+def pack_rows(rows: Rows) -> list[bytes]:
     """Rows, each as it is kept."""
     n = rows.shape[0]
     if isinstance(rows, np.ndarray):
-        return [_written(_DENSE, rows[i]) for i in range(n)]
+        return [_pack_values(_DENSE, rows[i]) for i in range(n)]
     every = (slice(rows.indptr[i], rows.indptr[i + 1]) for i in range(n))
-    return [_written(_SPARSE, rows.data[one]) + rows.indices[one].astype(_INDEX).tobytes() for one in every]
+    return [_pack_values(_SPARSE, rows.data[one]) + rows.indices[one].astype(_INDEX).tobytes() for one in every]
 
 
-def restored(stored: Sequence[bytes], input_dim: int) -> Rows:
+def unpack_rows(stored: Sequence[bytes], input_dim: int) -> Rows:
     """Rows from what is kept of them, in float64; sparse if one of them is.
 
     Raises:
@@ -42,7 +42,7 @@ def restored(stored: Sequence[bytes], input_dim: int) -> Rows:
     return found
 
 
-def _written(form: int, values: Floats) -> bytes:
+def _pack_values(form: int, values: Floats) -> bytes:
     with np.errstate(over="ignore"):  # what overflows is not the same
         narrow = values.astype(_DTYPES[0])
     is_wide = not np.array_equal(narrow, values)

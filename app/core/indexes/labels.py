@@ -10,7 +10,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.ids import MAX_ID_BYTES
 
@@ -21,7 +21,7 @@ _STEPS = (".", "..")
 _WANTED = "an id is a whole number from -2^63 to 2^64 - 1, or a string"
 
 
-def written(vector_id: object, pointer: str) -> bytes:
+def encode_id(vector_id: object, pointer: str) -> bytes:
     """An id as it is kept; InvalidInput for what is none."""
     if type(vector_id) is int:
         if not _LEAST <= vector_id <= _MOST:
@@ -32,13 +32,13 @@ def written(vector_id: object, pointer: str) -> bytes:
         raise InvalidInput(f"{came} came; {_WANTED}", pointer)
     if vector_id in _STEPS:
         raise InvalidInput(f"the id {vector_id!r} came; no address of a vector may end so", pointer)
-    text = _encoded(vector_id, "id", pointer)
+    text = _encode_text(vector_id, "id", pointer)
     if not 1 <= len(text) <= MAX_ID_BYTES:
         raise InvalidInput(f"the id has {len(text)} bytes; a string of 1 to {MAX_ID_BYTES} is an id", pointer)
     return _STRING + text
 
 
-def _encoded(text: str, called: str, pointer: str) -> bytes:
+def _encode_text(text: str, called: str, pointer: str) -> bytes:
     """The text in UTF-8; InvalidInput where it has none."""
     try:
         return text.encode()
@@ -51,9 +51,9 @@ def read(kept: bytes) -> int | str:
     return int(kept[1:]) if kept.startswith(_NUMBER) else kept[1:].decode()
 
 
-def every_written(ids: Sequence[object], pointer: str) -> list[bytes]:
+def encode_ids(ids: Sequence[object], pointer: str) -> list[bytes]:
     """Ids as they are kept; InvalidInput for what is none, or comes twice."""
-    found = [written(one, f"{pointer}/{i}") for i, one in enumerate(ids)]
+    found = [encode_id(one, f"{pointer}/{i}") for i, one in enumerate(ids)]
     check_different(found, pointer)
     return found
 
@@ -87,7 +87,7 @@ def count(block: bytes) -> int:
     return int(_count(np.frombuffer(block, np.uint8)))
 
 
-@compiled
+@jit
 def _count(block: NDArray[np.uint8]) -> int:
     start, found = 0, 0
     while start + 2 <= len(block):
@@ -96,7 +96,7 @@ def _count(block: NDArray[np.uint8]) -> int:
     return found if start == len(block) else -1
 
 
-@compiled
+@jit
 def _start(block: NDArray[np.uint8], place: int) -> int:
     """Where the id at a place of a block begins, with its length; nobody may write to the block."""
     start = 0
@@ -118,7 +118,7 @@ def mark(tag: object, pointer: str) -> bytes:
         return UNTAGGED
     if not isinstance(tag, str):
         raise InvalidInput("a tag is a string, or null", pointer)
-    text = _encoded(tag, "tag", pointer)
+    text = _encode_text(tag, "tag", pointer)
     if len(text) > MAX_ID_BYTES:
         raise InvalidInput(f"the tag has {len(text)} bytes; {MAX_ID_BYTES} are the most", pointer)
     return blake2b(text, digest_size=8, person=b"bochner tag").digest()

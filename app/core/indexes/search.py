@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from app.core.arrays import Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.indexes.banding import MANY, Candidates, Codes, Image, Layout, Words, bucket_words, unwritable
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -46,7 +46,7 @@ def differences(bits: int) -> Callable[..., int]:
                 steps = builder.udiv(builder.sub(passed[4], done), _WHOLE(width))
                 with cgutils.for_range(builder, steps) as loop:
                     at = builder.add(done, builder.mul(loop.index, _WHOLE(width)))
-                    found = _unequal(builder, bits, *(_loaded(builder, row, at, bits, width) for row in rows))
+                    found = _unequal(builder, bits, *(_load_word(builder, row, at, bits, width) for row in rows))
                     builder.store(builder.add(builder.load(total), found), total)
                 done = builder.add(done, builder.mul(steps, _WHOLE(width)))
             return builder.load(total)
@@ -57,7 +57,7 @@ def differences(bits: int) -> Callable[..., int]:
     return made
 
 
-def _loaded(builder: Any, row: Any, at: Any, bits: int, width: int) -> Any:
+def _load_word(builder: Any, row: Any, at: Any, bits: int, width: int) -> Any:
     """Some bytes of a row: a vector of hashes, or of words where a byte has more hashes than one; or a single one."""
     lane = bits if bits >= 8 else min(64, 8 * width)
     count = 8 * width // lane
@@ -188,7 +188,7 @@ def _keep_in_parts(
     for_each(compare, row_blocks(n, min(_MOST_BYTES_PER_PART // queries.size, even)), threads, pause)
 
 
-@compiled
+@jit
 def _keep_nearest(
     queries: PackedCodes, codes: PackedCodes, slots: Whole, mask: Chosen, bits: int, first: int, last: int, kept: Whole
 ) -> None:
@@ -216,7 +216,7 @@ def _keep_nearest(
                     bound = kept[i, 0]
 
 
-@compiled
+@jit
 def count_differing(
     bits: int, query: PackedCodes, at: int, codes: PackedCodes, slots: Whole, n_bytes: int, found: Whole
 ) -> None:
@@ -239,7 +239,7 @@ def count_differing(
             found[j] = _SIXTEEN(query, at, codes, slots[j] * n_bytes, n_bytes)
 
 
-@compiled
+@jit
 def _replace_farthest(heap: Whole, word: int) -> None:
     """Put a word in place of the first of a heap, in which none is less than its two children."""
     k, at = len(heap), 0

@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 from scipy import sparse
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel, divided_by_powers
 from app.core.kernels.gaussian import Gaussian
@@ -23,7 +23,7 @@ from app.core.quantiles import exponential
 _SQUARES, _FEWEST_ROWS, _MOST_ROWS = 1 << 15, 8, 512
 
 
-@compiled
+@jit
 def gaussian_sums(
     x: Matrix, y: Matrix, factors: Matrix, columns: Whole, ends: Whole, weights: Matrix, out: Matrix
 ) -> None:
@@ -52,7 +52,7 @@ def gaussian_sums(
                     sums[k] += weights[subset] * exponential(exponents[k])
 
 
-@compiled
+@jit
 def _squares(row: Matrix, y: Matrix, factors: Matrix, start: int, n_rows: int, out: Matrix) -> None:
     """factor_j (x_j − y_j)² of one row with some columns of y, into out, a row for each coordinate."""
     for j in range(len(row)):

@@ -96,7 +96,7 @@ class AnyKernel(Kind):
         """Memory for the rows in the form in which they are compared."""
         return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
-    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows (n, d) as the kernel compares them, for most as they came; InvalidInput names those without one."""
         return rows
 

@@ -7,11 +7,11 @@ from pydantic import Field
 from scipy import sparse
 
 from app.core.arrays import Matrix, Rows, Whole, dense, place_of, row_blocks, stored_values
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfRoots
-from app.core.sparse_rows import compressed, in_shared_columns, row_sums, stored
+from app.core.sparse_rows import count_entries, csr_parts, in_shared_columns, row_sums
 
 _BYTES_PER_STORED = 16
 # Entries of rows that are compared with each other at a time.
@@ -44,7 +44,7 @@ class ChiSquared(AnyKernel):
         """By the square roots of entries, whose differences it compares where entries are large."""
         return OfRoots(dtype, self.gamma)
 
-    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as they came; InvalidInput names the first negative entry."""
         values = stored_values(rows)
         if values.size and values.min() < 0:
@@ -74,7 +74,7 @@ class ChiSquared(AnyKernel):
             x, y = _smaller(x), _smaller(y)
             sums = [row_sums(rows) for rows in (x, y)]
             x, y = in_shared_columns(x, y)
-            sparse_distances((*compressed(x), sums[0]), (*compressed(y.tocsc()), sums[1]), distances)
+            sparse_distances((*csr_parts(x), sums[0]), (*csr_parts(y.tocsc()), sums[1]), distances)
         else:
             by_row, by_column = (np.ascontiguousarray(_SMALLER * rows) for rows in (dense(x), dense(y).T))
             dense_distances(by_row, by_column, distances)
@@ -98,13 +98,13 @@ class ChiSquared(AnyKernel):
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as comparing each entry of x with each row of y."""
-        of_x = stored(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
+        of_x = count_entries(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
         return int(_OPERATIONS_PER_COMPARISON * y.shape[0] * of_x)
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
         """Memory of the entries of both, sparse or dense, and of what is compared."""
         if sparse.issparse(x) and sparse.issparse(y):
-            return 2 * _BYTES_PER_STORED * (stored(x) + stored(y))
+            return 2 * _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
         return 2 * super().exact_bytes(x, y)
 
     def _kernel(self, distances: Matrix) -> Matrix:
@@ -133,7 +133,7 @@ Summed = tuple[Matrix, Whole, Whole, Matrix]
 _ROWS_PER_BLOCK = 512
 
 
-@compiled
+@jit
 def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
     """Σ (x_j − y_j)²/(x_j + y_j) of rows x (n, d) and columns y (d, m), both C-contiguous, into out (n, m)."""
     m = y.shape[1]
@@ -152,7 +152,7 @@ def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
                     sums[k] += apart * (apart / (both if both > 0.0 else 1.0))
 
 
-@compiled
+@jit
 def sparse_distances(x: Summed, y: Summed, out: Matrix) -> None:
     """The same of sparse rows, x by row and y by column, into out (n, m).
 

@@ -52,7 +52,7 @@ class CorrelationRbf(ShiftInvariantKernel):
         """The same for all rows, by γ."""
         return OfDirections(dtype, self.gamma)
 
-    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
         return unit_rows(rows, pointer)
 

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, named
-from app.core.compiled import compiled
+from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, name_rows
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfCenter
 from app.core.model import check_entries
 from app.core.papers import GMM
-from app.core.sparse_rows import row_numbers, stored
+from app.core.sparse_rows import count_entries, row_numbers
 
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
 """Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""
@@ -52,7 +52,7 @@ class GeneralizedMinMax(AnyKernel):
         """Refuse a centre that has not one entry per coordinate."""
         check_entries(self.center, input_dim, "center", "/kernel/center")
 
-    def rounded(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
+    def round_center(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
         """The kernel with its centre as the rows of a map are read, so that a row at the centre is exactly there."""
         if self.center is None:
             return self
@@ -72,13 +72,13 @@ class GeneralizedMinMax(AnyKernel):
         """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""
         if self.stays_sparse(rows):
             return np.asarray(np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0]) == 0)
-        return np.logical_not(self.centered(dense(rows)).any(axis=1))
+        return np.logical_not(self.subtract_center(dense(rows)).any(axis=1))
 
-    def prepared(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as they came; InvalidInput names those that are all zero after centering, which have no kernel."""
         empty = np.flatnonzero(self.empty(rows))
         if empty.size:
-            raise InvalidInput(f"row {named(empty)} is all zero (after centering)", f"{pointer}/{empty[0]}")
+            raise InvalidInput(f"row {name_rows(empty)} is all zero (after centering)", f"{pointer}/{empty[0]}")
         return rows
 
     @property
@@ -110,11 +110,11 @@ class GeneralizedMinMax(AnyKernel):
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel block: rows (n, d) and (m, d), none `empty`, sparse ones never made dense but by a centre."""
-        return self._compared(x, y, paired=False)
+        return self._compare(x, y, paired=False)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Exact kernel of row i of x with row i of y, none of them `empty`, shape (n,)."""
-        return self._compared(x, y, paired=True)[:, 0]
+        return self._compare(x, y, paired=True)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Multiplications that take as long as comparing each row of x with every entry of y."""
@@ -141,14 +141,14 @@ class GeneralizedMinMax(AnyKernel):
         if not (x.shape[0] and y.shape[0]):
             return 0, 0
         if self._compares_sparse(x, y):
-            return stored(x), stored(y)
+            return count_entries(x), count_entries(y)
         return prod(x.shape), prod(y.shape)
 
     def stays_sparse(self, rows: Rows) -> TypeGuard[sparse.csr_array]:
         """Whether what is zero in the rows is zero after the transform too."""
         return not isinstance(rows, np.ndarray) and self.center is None
 
-    def centered(self, rows: Matrix) -> Matrix:
+    def subtract_center(self, rows: Matrix) -> Matrix:
         """The rows minus the centre."""
         if self.center is None:
             return rows
@@ -163,7 +163,7 @@ class GeneralizedMinMax(AnyKernel):
 
         Kept apart, because top^p itself would leave the range of float64 for large p.
         """
-        rows = self.centered(rows)
+        rows = self.subtract_center(rows)
         magnitude: Matrix = np.abs(rows)
         top: Matrix = magnitude.max(axis=1)
         log_top = np.log(top)
@@ -186,9 +186,9 @@ class GeneralizedMinMax(AnyKernel):
         if sparse.issparse(x) and sparse.issparse(y):
             return True
         made_sparse, made_dense = (y, x) if sparse.issparse(x) else (x, y)
-        return _BYTES_PER_STORED * stored(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
+        return _BYTES_PER_STORED * count_entries(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
-    def _compared(self, x: Rows, y: Rows, paired: bool) -> Matrix:
+    def _compare(self, x: Rows, y: Rows, paired: bool) -> Matrix:
         """Kernel of every row of x and of y, (n, m), or of row i of x and row i of y, (n, 1)."""
         out = np.empty((x.shape[0], 1 if paired else y.shape[0]))
         if not out.size:
@@ -215,12 +215,12 @@ class GeneralizedMinMax(AnyKernel):
 
 # Rows come as signed powers scaled to a largest entry of ±1, with the logarithm of that scale (`top`) beside them, so
 # that no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| + Σ|v| − Σ min.
-@compiled
-def _shared(a: float, b: float) -> float:
+@jit
+def _overlap(a: float, b: float) -> float:
     return max(0.0, min(a, b)) + max(0.0, min(-a, -b))
 
 
-@compiled
+@jit
 def _dense_pair(u: Matrix, u_top: float, v: Matrix, v_top: float, p: float) -> float:
     top = max(u_top, v_top)
     u_scale, v_scale = math.exp(p * (u_top - top)), math.exp(p * (v_top - top))
@@ -229,12 +229,12 @@ def _dense_pair(u: Matrix, u_top: float, v: Matrix, v_top: float, p: float) -> f
     for j in range(u.shape[0]):
         a = u_scale * u[j]
         b = v_scale * v[j]
-        low += _shared(a, b)
+        low += _overlap(a, b)
         total += abs(a) + abs(b)
     return low / (total - low)
 
 
-@compiled
+@jit
 def dense_min_max(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, paired: bool, out: Matrix) -> None:
     """Kernel of rows of x (n, d) and y (m, d), into out (n, m), or (n, 1) if only row i of x goes with row i of y."""
     for i in range(out.shape[0]):
@@ -243,7 +243,7 @@ def dense_min_max(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, 
             out[i, column] = _dense_pair(x[i], x_top[i], y[j], y_top[j], p)
 
 
-@compiled
+@jit
 def _sparse_pair(
     scattered: Matrix, u_sum: float, u_top: float, columns: Whole, v: Matrix, v_sum: float, v_top: float, p: float
 ) -> float:
@@ -251,11 +251,11 @@ def _sparse_pair(
     u_scale, v_scale = math.exp(p * (u_top - top)), math.exp(p * (v_top - top))
     low = 0.0
     for k in range(columns.shape[0]):
-        low += _shared(u_scale * scattered[columns[k]], v_scale * v[k])
+        low += _overlap(u_scale * scattered[columns[k]], v_scale * v[k])
     return low / (u_scale * u_sum + v_scale * v_sum - low)
 
 
-@compiled
+@jit
 def sparse_min_max(x_rows: Sparse, y_rows: Sparse, p: float, n_columns: int, paired: bool, out: Matrix) -> None:
     """The kernel of sparse rows, as `dense_min_max`; the columns that occur are numbered from 0 to `n_columns` − 1."""
     (x, x_columns, x_indptr, x_top), (y, y_columns, y_indptr, y_top) = x_rows, y_rows

@@ -10,7 +10,7 @@ from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Positive
 from app.core.panels import Panels
-from app.core.sparse_rows import in_shared_columns, stored
+from app.core.sparse_rows import count_entries, in_shared_columns
 
 # Entries of a block that are raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
@@ -70,13 +70,13 @@ class Polynomial(AnyKernel):
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """A multiplication for each entry of x and row of y, or what takes as long, and the powers."""
         both_sparse = sparse.issparse(x) and sparse.issparse(y)
-        of_x = _OPERATIONS_PER_STORED * stored(x) if both_sparse else x.shape[0] * x.shape[1]
+        of_x = _OPERATIONS_PER_STORED * count_entries(x) if both_sparse else x.shape[0] * x.shape[1]
         return int(y.shape[0] * (of_x + x.shape[0] * 2 * self.degree.bit_length()))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
         """Memory of the entries of both, sparse or dense."""
         if sparse.issparse(x) and sparse.issparse(y):
-            return _BYTES_PER_STORED * (stored(x) + stored(y))
+            return _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
         return super().exact_bytes(x, y)
 
     def _powers(self, products: Matrix, input_dim: int) -> Matrix:

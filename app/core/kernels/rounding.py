@@ -45,7 +45,7 @@ class Rounding(ABC):
         """About how far the kernels of each row (n, d) are off where it is rounded, (n,)."""
 
     @abstractmethod
-    def told(self, row: Rows, size: float) -> Told:
+    def warning(self, row: Rows, size: float) -> Told:
         """The warning about the row (1, d) of this size."""
 
     def entry(self, row: Rows, column: int) -> str:
@@ -85,11 +85,11 @@ class OfLengthScales(Rounding):
 
     def sizes(self, rows: Rows) -> Matrix:
         """The spacing at each row, in length scales."""
-        return self.epsilon * self._size_of(self._scaled(rows))
+        return self.epsilon * self._size_of(self._scale(rows))
 
-    def told(self, row: Rows, size: float) -> Told:
+    def warning(self, row: Rows, size: float) -> Told:
         """Name the entry that is farthest from 0 in length scales."""
-        column = _farthest(row, stored_values(self._scaled(row)))
+        column = _farthest(row, stored_values(self._scale(row)))
         scale = float(self._scales[column] if self._scales.ndim else self._scales)
         return Told(
             f"its numbers are {size:.3g} length scales apart ({self.entry(row, column)}, the length scale there "
@@ -97,7 +97,7 @@ class OfLengthScales(Rounding):
             self.or_wider("center the rows by an input of the map"),
         )
 
-    def _scaled(self, rows: Rows) -> Rows:
+    def _scale(self, rows: Rows) -> Rows:
         """Rows divided by the length scales, in float64 and memory of their own."""
         scaled: Rows = rows.astype(np.float64)
         divide_columns(scaled, self._scales)
@@ -124,7 +124,7 @@ class OfDirections(Rounding):
         """The same for every row."""
         return np.full(rows.shape[0], self._size)
 
-    def told(self, row: Rows, size: float) -> Told:
+    def warning(self, row: Rows, size: float) -> Told:
         """Name gamma."""
         return Told(
             f"the numbers of its direction are {size:.3g} of 1/sqrt(gamma) apart, and features and kernels are off by "
@@ -155,7 +155,7 @@ class OfRoots(Rounding):
         sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
         return np.asarray(self.epsilon * sqrt(self._gamma) * np.sqrt(np.maximum(sums, 0)), np.float64)
 
-    def told(self, row: Rows, size: float) -> Told:
+    def warning(self, row: Rows, size: float) -> Told:
         """Name the largest entry."""
         return Told(
             f"the square roots of its numbers are {size:.3g} of 1/sqrt(gamma) apart "
@@ -189,15 +189,15 @@ class OfCenter(Rounding):
 
     def sizes(self, rows: Rows) -> Matrix:
         """By the kernel itself; 1 for rows of which rounding leaves nothing, 0 for those that have no kernel."""
-        came, left = self._left(rows)
+        came, left = self._subtract_center(rows)
         found = np.where(came.any(axis=1), 1.0, 0.0)
         both = np.flatnonzero(came.any(axis=1) & left.any(axis=1))
         found[both] -= self._alike(came[both], left[both])
         return found
 
-    def told(self, row: Rows, size: float) -> Told:
+    def warning(self, row: Rows, size: float) -> Told:
         """Name the entry that moves most."""
-        came, left = self._left(row)
+        came, left = self._subtract_center(row)
         column = int(np.argmax(np.abs(came - left)))
         return Told(
             f"the kernel of what is posted with what is left of it is {1 - size:.3g} and not 1 "
@@ -206,7 +206,7 @@ class OfCenter(Rounding):
             self.or_wider("take the center from the kernel and give it to an input of the map, which subtracts first"),
         )
 
-    def _left(self, rows: Rows) -> tuple[Matrix, Matrix]:
+    def _subtract_center(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Rows less the center, as they came and rounded; zero where they leave float64, which is refused by name."""
         with np.errstate(over="ignore"):
             came, left = dense(rows) - self._center, dense(in_dtype(rows, self.dtype)) - self._rounded
@@ -247,16 +247,16 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
         for block in row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1]):
             sizes[block] = rounding.sizes(rows[block])
             if not counts_exact:
-                sizes[block][~_changed(rows[block], rounding.dtype)] = 0
+                sizes[block][~_is_rounded(rows[block], rounding.dtype)] = 0
     worst = int(np.argmax(sizes)) if n else 0
     count = int((sizes > MOST).sum())
     if not count:
         return ()
-    what, cure = rounding.told(rows[worst : worst + 1], float(sizes[worst]))
+    what, cure = rounding.warning(rows[worst : worst + 1], float(sizes[worst]))
     return (f"{rounding.dtype.name} is too coarse for {count} of {n} rows of {called}: at row {worst} {what}: {cure}",)
 
 
-def _changed(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
+def _is_rounded(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
     """Whether a dtype rounds an entry of a row, (n,)."""
     if isinstance(rows, np.ndarray):
         return np.asarray((rows.astype(dtype) != rows).any(axis=1))

@@ -29,7 +29,7 @@ def family_of(sampler: AnySampler) -> type[FeatureMap]:
     return next(family for family in FAMILIES if isinstance(sampler, family.samplers))
 
 
-def opened(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
+def open_map(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
     """The map of a spec and its frozen arrays, ready for use; its calls use up to `threads` threads of their own."""
     return family_of(spec.sampler)(spec, arrays, threads)
 
@@ -40,15 +40,15 @@ def build(spec: BaseSpec, building: Building | None = None) -> Built:
     return family_of(spec.sampler).build(spec, building._replace(rows=partial(_rows_after_input, spec, building)))
 
 
-def made(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
+def make_map(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
     """A map that is built and opened at once, and uses as many threads as its building; raises what `build` does."""
     building = building or Building()
-    return opened(spec, build(spec, building).arrays, building.threads)
+    return open_map(spec, build(spec, building).arrays, building.threads)
 
 
-def derived(spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+def derived_arrays(spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
     """Arrays that results are made with beside the frozen ones: those of the family, and the numbers of the input."""
-    found = family_of(spec.sampler).derived(spec, arrays)
+    found = family_of(spec.sampler).derived_arrays(spec, arrays)
     if spec.input is None:
         return found
     of_input = {"input_center": spec.input.center, "input_scale": spec.input.scale}

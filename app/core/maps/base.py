@@ -106,9 +106,9 @@ class FeatureMap(ABC):
         """
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
-        """The samplers that recommendations try within so many columns of the default form; see `AnySampler.tried`."""
-        return tuple(one for kind in cls.samplers for one in kind.tried(kernel, input_dim, columns, dataset))
+    def suggest(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+        """Samplers that recommendations try within this many columns of the default form; see `AnySampler.suggest`."""
+        return tuple(one for kind in cls.samplers for one in kind.suggest(kernel, input_dim, columns, dataset))
 
     @classmethod
     @abstractmethod
@@ -145,7 +145,7 @@ class FeatureMap(ABC):
         """
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """Arrays that results are made with beside the frozen ones, for whoever computes them elsewhere; here none.
 
         Each is computed from the spec and from frozen arrays of a number for each frequency. They are no part of what
@@ -183,11 +183,11 @@ class FeatureMap(ABC):
 
     def compared_exactly(self, rows: Rows, pointer: str = "") -> Rows:
         """The rows as the exact kernel compares them, in float64; InvalidInput names those without a kernel."""
-        return self.spec.kernel.prepared(in_dtype(rows, np.dtype(np.float64)), pointer)
+        return self.spec.kernel.prepare(in_dtype(rows, np.dtype(np.float64)), pointer)
 
-    def compared(self, rows: Rows, pointer: str) -> Rows:
+    def prepare_rows(self, rows: Rows, pointer: str) -> Rows:
         """The rows as the map compares them, in its dtype; InvalidInput names those without a kernel."""
-        return self.kernel.prepared(in_dtype(rows, self.spec.numpy_dtype), pointer)
+        return self.kernel.prepare(in_dtype(rows, self.spec.numpy_dtype), pointer)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """The approximate kernel of row i of x and row i of y, (n,), summed up in float64."""
@@ -202,7 +202,7 @@ class FeatureMap(ABC):
 
         Rows that pass can be given to these in blocks.
         """
-        self.compared(rows, pointer)
+        self.prepare_rows(rows, pointer)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
         """The warning that the dtype is too coarse for features and Gram blocks of these rows, if it is.
@@ -222,13 +222,13 @@ class FeatureMap(ABC):
         return InvalidInput(f"{called} has sampler {self.spec.sampler.kind}, which gives no {wanted.value}")
 
     @classmethod
-    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
+    def capabilities(cls, spec: BaseSpec) -> frozenset[Gives]:
         """What a map of the spec gives of `gives`: all of it, unless a family says which maps lack some."""
         return cls.gives
 
     @cached_property
     def _given(self) -> frozenset[Gives]:
-        return self.given(self.spec)
+        return self.capabilities(self.spec)
 
     def check_gives(self, wanted: Gives, called: str = "this map") -> None:
         """Raise the refusal of what this map does not give."""
@@ -279,7 +279,7 @@ class FeatureMap(ABC):
         """Why codes of this map tell no kernel, in a line of ASCII, if they do not."""
         return ()
 
-    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
+    def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether a row has no code, (n,)."""
         raise self.refusal(Gives.codes)
 

@@ -9,7 +9,7 @@ from app.core.hashing.sampling import DrawnParameters, HeldParameters, Parameter
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import Arrays, BaseSpec
-from app.core.maps.weighted_minhash import WeightedMinHashMap, hashed
+from app.core.maps.weighted_minhash import WeightedMinHashMap, kernel_and_size
 from app.core.papers import GMM
 from app.core.samplers.base import AnySampler
 
@@ -31,7 +31,7 @@ class ConsistentWeightedSampling(AnySampler):
     kind: Literal["gcws"]
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """For kernel gmm."""
         return (cls(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
@@ -47,7 +47,7 @@ class ConsistentSamplingMap(WeightedMinHashMap):
     @classmethod
     def source(cls, spec: BaseSpec, threads: int) -> Parameters:
         """The parameters of all hashes: held where the table is of moderate size, else drawn."""
-        n_coordinates, s = 2 * spec.input_dim, hashed(spec)[1]
+        n_coordinates, s = 2 * spec.input_dim, kernel_and_size(spec)[1]
         if table_bytes(n_coordinates, s):
             return HeldParameters(spec.seed, n_coordinates, s, threads)
         return DrawnParameters(spec.seed, threads)
@@ -55,15 +55,15 @@ class ConsistentSamplingMap(WeightedMinHashMap):
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
         """Memory of the table of parameters while it is filled."""
-        return _TABLES_WHILE_FILLED * table_bytes(2 * spec.input_dim, hashed(spec)[1])
+        return _TABLES_WHILE_FILLED * table_bytes(2 * spec.input_dim, kernel_and_size(spec)[1])
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """The `parameters` r, 1/r, κ and β of coordinate i and hash, (2d, 4, s), where such a table is held at all.
 
         Of others, which are too large for a table, it draws none. A `center` (d,) is as the rows of the map are read.
         """
-        found, s = super().derived(spec, arrays), hashed(spec)[1]
+        found, s = super().derived_arrays(spec, arrays), kernel_and_size(spec)[1]
         if table_bytes(2 * spec.input_dim, s):
             found["parameters"] = HeldParameters(spec.seed, 2 * spec.input_dim, s, 1).table
         return found

@@ -6,7 +6,7 @@ from app.core.hashing.darts import STREAM_VERSION, Darts
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import BaseSpec
-from app.core.maps.weighted_minhash import WeightedMinHashMap, hashed
+from app.core.maps.weighted_minhash import WeightedMinHashMap, kernel_and_size
 from app.core.samplers.base import AnySampler
 
 # Rows of fewer entries are hashed in less time by GCWS.
@@ -29,7 +29,7 @@ class DartMinHash(AnySampler):
     kind: Literal["dart_minhash"]
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """For kernel gmm, where rows may have so many entries that it may take less time than gcws."""
         is_tried = isinstance(kernel, GeneralizedMinMax) and input_dim >= _MANY_ENTRIES
         return (cls(kind="dart_minhash"),) if is_tried else ()
@@ -46,7 +46,7 @@ class DartMinHashMap(WeightedMinHashMap):
     @classmethod
     def source(cls, spec: BaseSpec, threads: int) -> Darts:
         """The darts of all hashes."""
-        return Darts(spec.seed, hashed(spec)[1], threads)
+        return Darts(spec.seed, kernel_and_size(spec)[1], threads)
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:

@@ -105,7 +105,7 @@ class BaseSpec(Frozen):
         """
         if self.input is None:
             return vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
-        changed = self.input.applied(floats(rows, self.input_dim, np.dtype(np.float64), pointer, check), pointer)
+        changed = self.input.apply(floats(rows, self.input_dim, np.dtype(np.float64), pointer, check), pointer)
         check_range(changed, self.numpy_dtype, pointer, AFTER_INPUT)
         return changed
 
@@ -196,7 +196,7 @@ class TakenMap(NamedTuple):
     parameter_stream: int | None
     """Version of the stream of random parameters; None where there is none."""
     arrays: Mapping[str, Array | RowBlocks]
-    """The frozen arrays, and those that `derived` gives beside them. Blocks are made once."""
+    """The frozen arrays, and those that `derived_arrays` gives beside them. Blocks are made once."""
 
     @property
     def told(self) -> dict[str, str]:

@@ -15,7 +15,7 @@ from app.core.hashing import estimates
 from app.core.hashing.code_laws import MinMaxLaw, row_chances
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples, encoder
 from app.core.hashing.estimates import Agreements, collision_rate, estimate_variances
-from app.core.hashing.sampling import Load, SampleSource, count_collisions, entries, refuse_rows, refuse_unsampled
+from app.core.hashing.sampling import Load, SampleSource, check_sampled_rows, count_collisions, entries, refuse_rows
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
@@ -62,8 +62,8 @@ class WeightedMinHashMap(FeatureMap):
 
     def __init__(self, spec: BaseSpec, arrays: Arrays | None = None, threads: int = 1) -> None:
         self.spec = spec
-        kernel, self.n_output = hashed(spec)
-        self.kernel = kernel.rounded(spec.numpy_dtype)
+        kernel, self.n_output = kernel_and_size(spec)
+        self.kernel = kernel.round_center(spec.numpy_dtype)
         self.n_frequencies = self.n_output
         self.arrays = arrays or {}
         self.threads = threads
@@ -78,8 +78,8 @@ class WeightedMinHashMap(FeatureMap):
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
         """Refuse other kernels than gmm, no number of hashes, a centre beyond the dtype, and options of features."""
-        kernel, _ = hashed(spec)
-        kernel.rounded(spec.numpy_dtype)
+        kernel, _ = kernel_and_size(spec)
+        kernel.round_center(spec.numpy_dtype)
         if spec.form is not Form.cos_sin or spec.normalize:
             raise InvalidInput(
                 "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
@@ -99,7 +99,7 @@ class WeightedMinHashMap(FeatureMap):
     @classmethod
     def largest(cls, spec: BaseSpec) -> tuple[int, int]:
         """As many codes as hashes."""
-        _, s = hashed(spec)
+        _, s = kernel_and_size(spec)
         return s, s
 
     @classmethod
@@ -110,13 +110,13 @@ class WeightedMinHashMap(FeatureMap):
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """No arrays: there is nothing to draw."""
-        _, s = hashed(spec)
+        _, s = kernel_and_size(spec)
         return Built({}, s, s, ())
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """A `center` (d,) as the rows of the map are read."""
-        center = hashed(spec)[0].rounded(spec.numpy_dtype).center
+        center = kernel_and_size(spec)[0].round_center(spec.numpy_dtype).center
         return {} if center is None else {"center": np.array(center)}
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
@@ -138,9 +138,9 @@ class WeightedMinHashMap(FeatureMap):
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
-        refuse_rows(np.flatnonzero(self.uncoded(rows)), pointer)
+        refuse_rows(np.flatnonzero(self.find_rows_without_code(rows)), pointer)
 
-    def uncoded(self, rows: Rows) -> NDArray[np.bool_]:
+    def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:
         """Whether a row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
         for block in self._blocks(rows):
@@ -153,8 +153,8 @@ class WeightedMinHashMap(FeatureMap):
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, sum(equal.shape))):
             x_samples = self.samples(x, hashes, pause)
             y_samples = x_samples if y is x else self.samples(y, hashes, pause)
-            refuse_unsampled(x_samples, "/x")
-            refuse_unsampled(y_samples, "/y")
+            check_sampled_rows(x_samples, "/x")
+            check_sampled_rows(y_samples, "/y")
 
             def count(part: slice, x_samples: Samples = x_samples, y_samples: Samples = y_samples) -> None:
                 count_collisions(x_samples[part], y_samples, equal[part])
@@ -219,7 +219,7 @@ class WeightedMinHashMap(FeatureMap):
         """Estimates from codes that are written as `by` says."""
         s = self.n_output
         if by.encoding is Encoding.packed:
-            x, y = (by.unpacked(rows, s) for rows in (x, y))
+            x, y = (by.unpack(rows, s) for rows in (x, y))
         odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
         counts = estimates.collisions(x, y)
         chance = estimates.chances(by, self.spec.input_dim, s, odd_x, odd_y)
@@ -264,9 +264,9 @@ class WeightedMinHashMap(FeatureMap):
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
         """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
-        kernel, _ = hashed(self.spec)
+        kernel, _ = kernel_and_size(self.spec)
         units = [
-            unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.centered(dense(rows)))
+            unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.subtract_center(dense(rows)))
             for rows in (x, y)
         ]
         cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
@@ -311,7 +311,7 @@ class WeightedMinHashMap(FeatureMap):
         return int(rows.size if self.kernel.stays_sparse(rows) else prod(rows.shape))
 
 
-def hashed(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
+def kernel_and_size(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
     """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""
     kernel = spec.kernel
     if not isinstance(kernel, GeneralizedMinMax):

@@ -246,7 +246,7 @@ def _samplers(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted) -> S
     """The samplers to try within so many columns."""
     if wanted.samplers is not None:
         return wanted.samplers
-    return [sampler for family in FAMILIES for sampler in family.tried(kernel, input_dim, columns, wanted.dataset)]
+    return [sampler for family in FAMILIES for sampler in family.suggest(kernel, input_dim, columns, wanted.dataset)]
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
@@ -272,7 +272,7 @@ def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes
 
 
 def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Memory that `recommended` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
+    """Memory that `recommend` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
     learned, made = 0, 0
     for columns in column_counts(wanted):
         for one in candidates(kernel, input_dim, columns, wanted, 0):

@@ -39,7 +39,7 @@ def drawing(answer: Ranking, of: str) -> Drawing:
     curves = _curves([trial["spec"] for trial in ranked])
     found: dict[str, list[RankedTrial]] = {}
     for trial in ranked:
-        found.setdefault(_drawn(trial["spec"]), []).append(trial)
+        found.setdefault(_curve_label(trial["spec"]), []).append(trial)
     low, high = reach = _reach([_value(trial, is_scored)[0] for trial in ranked], is_scored)
     marks: list[Mark] = []
     for number, (drawn, trials) in enumerate(found.items()):
@@ -50,7 +50,7 @@ def drawing(answer: Ranking, of: str) -> Drawing:
         Star(
             best["n_output"] * 2 ** (-_SPREAD / 2),
             min(max(_value(best, is_scored)[0], low), high),
-            f"best: {curves[_drawn(best['spec'])].label}",
+            f"best: {curves[_curve_label(best['spec'])].label}",
         )
     )
     panel = Panel(
@@ -109,13 +109,13 @@ def _marks(
 
 
 def _curves(specs: Sequence[dict[str, Any]]) -> dict[str, _Curve]:
-    """The curves by `_drawn`; kinds of samplers are numbered as they come."""
+    """The curves by `_curve_label`; kinds of samplers are numbered as they come."""
     labels = _labels(specs)
     kinds: dict[str, list[str]] = {}
     for spec in specs:
         of_kind = kinds.setdefault(spec["sampler"]["kind"], [])
-        if _drawn(spec) not in of_kind:
-            of_kind.append(_drawn(spec))
+        if _curve_label(spec) not in of_kind:
+            of_kind.append(_curve_label(spec))
     return {
         drawn: _Curve(labels[drawn], colour, marker)
         for colour, of_kind in enumerate(kinds.values())
@@ -123,18 +123,18 @@ def _curves(specs: Sequence[dict[str, Any]]) -> dict[str, _Curve]:
     }
 
 
-def _drawn(spec: dict[str, Any]) -> str:
+def _curve_label(spec: dict[str, Any]) -> str:
     """The text of what has a curve of its own."""
     return repr((spec.get("kernel"), spec["sampler"]))
 
 
 def _labels(specs: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Names in the legend, by `_drawn`; where several have one, each with the words they differ in."""
+    """Names in the legend, by `_curve_label`; where several have one, each with the words they differ in."""
     kernels = {repr(spec.get("kernel")) for spec in specs}
     alike: dict[str, dict[str, dict[str, Any]]] = {}
     for spec in specs:
         label = sampler_name(spec["sampler"]) + (f", {kernel_name(spec['kernel'])}" if len(kernels) > 1 else "")
-        alike.setdefault(label, {})[_drawn(spec)] = spec["sampler"]
+        alike.setdefault(label, {})[_curve_label(spec)] = spec["sampler"]
     labels = {}
     for label, several in alike.items():
         for text, sampler in several.items():

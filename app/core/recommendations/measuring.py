@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Matrix, Rows, in_dtype
 from app.core.building import Building
-from app.core.datasets import sampled
+from app.core.datasets import sample_rows
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, make_map
 from app.core.progress import Pause, Progress, begin_anew
 from app.core.recommendations.candidates import Wanted
 from app.core.row_variation import RowVariation, row_variation
@@ -97,7 +97,7 @@ def shared_out(taken: Places, n: int, seed: int, *, learns: bool = False, strata
         is_other = np.ones(n, np.bool_)
         is_other[taken[np.setdiff1d(order, others)]] = False
         learned = np.flatnonzero(is_other) if learns else np.zeros(0, np.intp)
-        learned = learned[sampled(len(learned), MOST_LEARNED, of_learned)]
+        learned = learned[sample_rows(len(learned), MOST_LEARNED, of_learned)]
         return Fold(np.sort(measured), np.sort(others), learned)
 
     if t < _FEWEST_TO_SHARE or (learns and n < _FEWEST_TO_LEARN_AND_SHARE):
@@ -259,7 +259,7 @@ class Measuring:
         fold = self._shares.fold(k)
 
         def figures(its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
-            found = self._on_reported(its_map, exact, pause)
+            found = self._measure_report(its_map, exact, pause)
             if self._labels is None:
                 found["choosing"], _ = self._error(its_map, exact, fold.measured, pause)
             else:
@@ -273,9 +273,9 @@ class Measuring:
 
         return self._of_map(spec, fold, progress, figures)
 
-    def reported(self, spec: MapSpec, progress: Progress) -> Measured | str:
+    def report(self, spec: MapSpec, progress: Progress) -> Measured | str:
         """The figures of a map on the reported rows alone; it may learn from all others."""
-        return self._of_map(spec, self._shares.reported, progress, self._on_reported)
+        return self._of_map(spec, self._shares.reported, progress, self._measure_report)
 
     def _of_map(
         self, spec: MapSpec, fold: Fold, progress: Progress, figures: Callable[[FeatureMap, Matrix, Pause], Measured]
@@ -289,21 +289,21 @@ class Measuring:
 
         def pause() -> None:
             # A map is built again after an interruption; what its sampler has learned of it until the last one is kept.
-            progress.checkpoint(lambda: progress.restored() or begin_anew())
+            progress.checkpoint(lambda: progress.restore() or begin_anew())
 
         if self._exact is None or self._exact[0] != spec.kernel:
-            rows = spec.kernel.prepared(in_dtype(self._rows, np.dtype(np.float64)), "/vectors")
+            rows = spec.kernel.prepare(in_dtype(self._rows, np.dtype(np.float64)), "/vectors")
             self._exact = spec.kernel, spec.kernel.exact_in_parts(rows, rows, building.threads, pause)
         exact = self._exact[1]
         try:
-            its_map = made(spec, building._replace(progress=progress, rows=rows_of))
+            its_map = make_map(spec, building._replace(progress=progress, rows=rows_of))
             if self._labels is not None and its_map.signature is not None:
                 return "some weights are negative: inner products of such features, as a linear model has, mean nothing"
             return figures(its_map, exact, pause)
         except InvalidInput as refused:
             return refused.detail
 
-    def _on_reported(self, its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
+    def _measure_report(self, its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
         """The error on the reported rows and, where there are labels, the score."""
         reported = self._shares.reported
         error, variation = self._error(its_map, exact, reported.measured, pause)

@@ -124,7 +124,7 @@ class Trial(NamedTuple):
         """What it is chosen by: the mean error, or what the mean score misses of 1, on the choosing rows."""
         return float(np.mean([one["choosing"] for one in self.maps]))
 
-    def reached(self, wanted: Wanted) -> bool:
+    def reaches_target(self, wanted: Wanted) -> bool:
         """Whether the target error is reached on the choosing rows and on the reported ones."""
         target = wanted.target_error
         return target is not None and max(self.choosing, float(np.mean(_of(self.told, "error")))) <= target
@@ -146,7 +146,7 @@ def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
 
     def place(trial: Trial) -> tuple[bool, float, float]:
         first = trial.maps[0]
-        if trial.reached(wanted):
+        if trial.reaches_target(wanted):
             cost = first["seconds"] if wanted.objective is Objective.time else first["n_output"]
             return False, cost, trial.choosing
         return True, trial.choosing, first["n_output"]
@@ -154,7 +154,7 @@ def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
     return sorted(trials, key=place)
 
 
-def answered(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, shares: Shares) -> Ranking:
+def build_answer(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, shares: Shares) -> Ranking:
     """The answer; InvalidInput without trials."""
     ranked = in_order(trials, wanted)
     if not ranked and not skipped:
@@ -163,12 +163,12 @@ def answered(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, sh
         refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
     best = ranked[0]
-    told = [_told(trial, tied(trial, best, wanted)) for trial in ranked]
+    told = [_rank_entry(trial, is_tied_with(trial, best, wanted)) for trial in ranked]
     return Ranking(
         rows=shares.rows,
         reported_rows=len(shares.reported.measured),
         learned_rows=wanted.learned_rows or None,
-        target_reached=None if wanted.target_error is None else best.reached(wanted),
+        target_reached=None if wanted.target_error is None else best.reaches_target(wanted),
         ranked=told,
         best=told[0]["spec"],
         skipped=skipped,
@@ -176,7 +176,7 @@ def answered(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, sh
     )
 
 
-def tied(trial: Trial, best: Trial, wanted: Wanted) -> bool | None:
+def is_tied_with(trial: Trial, best: Trial, wanted: Wanted) -> bool | None:
     """Whether a trial is not told apart from the best: maps of one seed compared in pairs, on the reported rows.
 
     By Student's t. One that is as good as the best is told apart in `TIE_RATE` of cases; None where there is one pair.
@@ -241,7 +241,7 @@ def _notes(told: list[RankedTrial], wanted: Wanted, variation: RowVariation, rep
     return notes
 
 
-def _told(trial: Trial, is_tied: bool | None) -> RankedTrial:
+def _rank_entry(trial: Trial, is_tied: bool | None) -> RankedTrial:
     first, errors = trial.maps[0], _of(trial.told, "error")
     mean, deviation = float(errors.mean()), _deviation(errors)
     of_maps = deviation / mean * np.sqrt(1 + 1 / len(errors)) if mean else 0.0
@@ -293,7 +293,7 @@ _DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.0
 _CONFIRMING = 12
 
 
-def recommended(
+def recommend(
     rows: Rows,
     kernels: Sequence[Kernel],
     wanted: Wanted,
@@ -342,7 +342,7 @@ def recommended(
             for columns in column_counts(wanted)
         ]
     )
-    return answered(tried.found.values(), tried.skipped, wanted, shares)
+    return build_answer(tried.found.values(), tried.skipped, wanted, shares)
 
 
 def check_shape(rows: Rows) -> None:
@@ -407,7 +407,7 @@ class _Trials:
             for one in of_width:
                 # Wider maps of a sampler are slower.
                 trial = None if one.name in reached else self._try(one, self._seeds)
-                if trial is not None and self._confirmed(trial):
+                if trial is not None and self._confirm_target(trial):
                     reached.add(one.name)
                     last = min(last, one.columns * _FURTHER[self._wanted.objective])
                 self._advance()
@@ -417,7 +417,7 @@ class _Trials:
     def _settle_best(self) -> None:
         """Measure more maps of those that may be the best, as long as it is open which is; and fresh ones of them."""
         by_time = self._wanted.objective is Objective.time and any(
-            trial.reached(self._wanted) for trial in self.found.values()
+            trial.reaches_target(self._wanted) for trial in self.found.values()
         )
         # What has reached a target is confirmed, and what is measured must not hang on a clock.
         for _ in range(0 if by_time else _MOST_EXTENSIONS):
@@ -442,18 +442,18 @@ class _Trials:
         most = _LEADING if leading and len(leading[0].maps) < _LATER else _LEADING_LATER
         return [*leading[:1], *open_ones[: most - 1]]
 
-    def _confirmed(self, trial: Trial) -> bool:
+    def _confirm_target(self, trial: Trial) -> bool:
         """Whether the target is reached, also as more maps are measured: sizes do not grow for the luck of a few."""
-        if not trial.reached(self._wanted):
+        if not trial.reaches_target(self._wanted):
             return False
         self._extend(trial, _CONFIRMING)
         self._tell_fresh(trial)
-        return trial.reached(self._wanted)
+        return trial.reaches_target(self._wanted)
 
     def _tell_fresh(self, trial: Trial) -> None:
         """Measure maps that have no part in choosing; of the same seeds for all, as they are compared in pairs."""
         for k in range(_MOST_MAPS + len(trial.fresh), _MOST_MAPS + FRESH_MAPS):
-            figures = self._once(trial, k, self._measuring.reported)
+            figures = self._once(trial, k, self._measuring.report)
             if not isinstance(figures, str):
                 trial.fresh.append(figures)
 

@@ -69,13 +69,13 @@ class AnySampler(Kind):
     """A method to build a map. The family whose maps it builds lists it in `samplers`."""
 
     untried: ClassVar[str] = ""
-    """Why recommendations try no sampler of this kind unless a request names it; empty where `tried` gives some."""
+    """Why recommendations try no sampler of this kind unless a request names it; empty where `suggest` gives some."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """The samplers of this kind that recommendations try, unless a request names others.
 
         There is room for `most` frequencies, hashes or landmarks. Samplers that learn from rows learn from `dataset`;

@@ -32,7 +32,7 @@ class DenseGrid(FrequencySampler):
     points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES, description="L, nodes of the one-dimensional rule.")]
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """The largest that there is room for, from three nodes on."""
         nodes = next((nodes for nodes in range(_MOST_NODES, 2, -1) if nodes ** min(input_dim, 64) <= most), None)
         return () if nodes is None else (cls(kind="dense_grid", points_per_dim=nodes),)

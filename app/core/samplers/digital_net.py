@@ -48,7 +48,7 @@ class DigitalNet(PointSampler):
         points, first = np.empty((n, d)), 0 if self.scramble else 1 + self._before
         for rows, drawn in sobol_blocks(n, d * self.alpha, None, first):
             digits = (drawn * (1 << per_digit)).astype(np.int64).reshape(-1, d, self.alpha)
-            mixed = _interlaced(digits, per_digit) >> (per_digit * self.alpha - BITS)
+            mixed = _interlace(digits, per_digit) >> (per_digit * self.alpha - BITS)
             # Half a step keeps the shifted points off 0.
             points[rows] = ((mixed ^ shift) + 0.5) * 2.0**-BITS
         return points
@@ -63,7 +63,7 @@ class DigitalNet(PointSampler):
         return tuple(warnings)
 
 
-def _interlaced(digits: Whole, bits: int) -> Whole:
+def _interlace(digits: Whole, bits: int) -> Whole:
     """Numbers of `bits` bits, shape (n, d, alpha), to (n, d): first bits of all, then second bits of all, and so on."""
     alpha, mixed = digits.shape[2], np.zeros(digits.shape[:2], np.int64)
     for bit in range(bits):

@@ -13,10 +13,10 @@ from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
-from app.core.progress import Pause, Progress, begin_anew, packed, unpacked
+from app.core.progress import Pause, Progress, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, LearningFields, reported
+from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
 
@@ -73,11 +73,11 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
             return value, (gradient / scales).ravel()
 
         progress = building.progress
-        end, state = minimised(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
+        end, state = minimise(objective, (base.frequencies * scales).ravel(), self.iterations, progress)
         found = base._replace(frequencies=end.reshape(s, input_dim) / scales)
         pause = partial(progress.checkpoint, state)
-        both = measure.normalized(base.frequencies, pause=pause), measure.normalized(found.frequencies, pause=pause)
-        return reported(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
+        both = measure.evaluate(base.frequencies, pause=pause), measure.evaluate(found.frequencies, pause=pause)
+        return add_report(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
 
 
 # Pairs of the memory: so many, unless each is so large that they pass so many bytes.
@@ -88,7 +88,7 @@ Objective = Callable[[Matrix, Pause], tuple[float, Matrix]]
 """Gives value, above 0, and gradient, (n,), at a point, (n,). It calls its second argument between steps."""
 
 
-def minimised(
+def minimise(
     objective: Objective, start: Matrix, iterations: int, progress: Progress
 ) -> tuple[Matrix, Callable[[], bytes]]:
     """A point below `start`, (n,), after up to `iterations` steps down, and the state from which it is found at once.
@@ -97,7 +97,7 @@ def minimised(
     optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start. What `progress`
     restores is a state of this very minimisation.
     """
-    saved = unpacked(progress.restored())
+    saved = unpack_arrays(progress.restore())
     if saved:
         at = _State.of(saved)
     else:
@@ -106,12 +106,12 @@ def minimised(
             return start, begin_anew
         at = _State(start, 1.0, gradient / unit, 0, [], [], unit)
 
-    def scaled(x: Matrix, pause: Pause) -> tuple[float, Matrix]:
+    def scale(x: Matrix, pause: Pause) -> tuple[float, Matrix]:
         value, gradient = objective(x, pause)
         return value / at.unit, gradient / at.unit
 
     while at.done < iterations and at.gradient.any():
-        lower = _step(scaled, at, partial(progress.checkpoint, at.packed))
+        lower = _step(scale, at, partial(progress.checkpoint, at.pack))
         if lower is None:
             if not at.moves:
                 break
@@ -120,12 +120,12 @@ def minimised(
             continue
         at = lower
         progress.report(at.done, iterations, at.value * at.unit)
-        progress.checkpoint(at.packed)
-    return at.x, at.packed
+        progress.checkpoint(at.pack)
+    return at.x, at.pack
 
 
 def minimisation_bytes(n: int) -> int:
-    """Memory that `minimised` takes for n numbers, with one state on its way to be kept."""
+    """Memory that `minimise` takes for n numbers, with one state on its way to be kept."""
     vector = 8 * n
     return 12 * vector + 3 * min(2 * _MEMORY * vector, max(_MEMORY_BYTES, 2 * vector))
 
@@ -148,22 +148,22 @@ class _State(NamedTuple):
         lists = list(arrays["moves"]), list(arrays["changes"])
         return cls(arrays["x"], value, arrays["gradient"], int(done), *lists, unit)
 
-    def packed(self) -> bytes:
-        return packed(**{name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()})
+    def pack(self) -> bytes:
+        return pack_arrays(**{name: np.array(member, dtype=np.float64) for name, member in self._asdict().items()})
 
 
 def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
     """The state after a step that goes down, None where the line search finds none."""
 
     @lru_cache(maxsize=1)  # the search asks for value and gradient at one point by two calls
-    def evaluated(x: bytes) -> tuple[float, Matrix]:
+    def evaluate(x: bytes) -> tuple[float, Matrix]:
         return objective(np.frombuffer(x), pause)
 
     def value(x: Matrix) -> float:
-        return evaluated(x.tobytes())[0]
+        return evaluate(x.tobytes())[0]
 
     def gradient(x: Matrix) -> Matrix:
-        return evaluated(x.tobytes())[1]
+        return evaluate(x.tobytes())[1]
 
     direction = -_times_inverse_hessian(at.gradient, at.moves, at.changes)
     with warnings.catch_warnings():

@@ -12,10 +12,10 @@ from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.kernels.base import SpectralKernel
 from app.core.papers import QMC
-from app.core.progress import Pause, begin_anew, packed, unpacked
+from app.core.progress import Pause, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import MOST_OPERATIONS, MOST_ROWS, PRODUCT_LAW, Discrepancy, LearningFields, reported
+from app.core.samplers.learning import MOST_OPERATIONS, MOST_ROWS, PRODUCT_LAW, Discrepancy, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
@@ -77,12 +77,12 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         measure, scales, rows = self.learning(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         placed, progress = np.empty((s, input_dim)), building.progress
-        state = unpacked(progress.restored())
+        state = unpack_arrays(progress.restore())
         before = state.get("frequencies", placed[:0])
         placed[: len(before)] = before
         # Σ_lm H_lm and Σ_l v_l of those placed.
         pairs, means = state.get("sums", np.zeros(2)).tolist()
-        pause = partial(progress.checkpoint, partial(packed, **state) if state else begin_anew)
+        pause = partial(progress.checkpoint, partial(pack_arrays, **state) if state else begin_anew)
         for t in range(len(before), s):
             starts = base.frequencies[(t + np.arange(self.starts)) % s]
             placed[t] = self._next(measure, placed[:t], starts, scales, pause)
@@ -91,12 +91,12 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
             pairs += 2 * float(pulls[0]) + 1 + float(measure.own_terms(last)[0][0])
             means += float(measure.means(last)[0])
             progress.report(t + 1, s, max(0.0, measure.energy - 2 * means / (t + 1) + pairs / (t + 1) ** 2))
-            kept = partial(packed, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
+            kept = partial(pack_arrays, frequencies=placed[: t + 1], sums=np.array([pairs, means]))
             pause = partial(progress.checkpoint, kept)
             pause()
-        both = measure.normalized(base.frequencies, pause=pause), measure.normalized(placed, pause=pause)
+        both = measure.evaluate(base.frequencies, pause=pause), measure.evaluate(placed, pause=pause)
         found = FrequencySet(placed, base.weights, base.warnings)
-        return reported(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
+        return add_report(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
 
     def _next(self, measure: Discrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
         """The lowest of the minima next to the starts, in units of the law.
@@ -123,11 +123,9 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         value, slope = objective(start)
         unit = abs(value) or float(np.abs(slope).max()) or 1.0
 
-        def scaled(at: Matrix) -> tuple[float, Matrix]:
+        def scale(at: Matrix) -> tuple[float, Matrix]:
             value, slope = objective(at)
             return value / unit, slope / unit
 
-        x, lowest, _ = scipy.optimize.fmin_l_bfgs_b(
-            scaled, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6
-        )
+        x, lowest, _ = scipy.optimize.fmin_l_bfgs_b(scale, start, maxiter=self.iterations, factr=_TOLERANCE, pgtol=1e-6)
         return float(lowest) * unit, x

@@ -16,9 +16,9 @@ from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ProductKernel, SpectralKernel
 from app.core.papers import QMC
-from app.core.progress import Pause, begin_anew, packed, unpacked
+from app.core.progress import Pause, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
-from app.core.samplers.learning import PRODUCT_LAW, LearningFields, reported
+from app.core.samplers.learning import PRODUCT_LAW, LearningFields, add_report
 
 _LEAST_EMBEDDED, _MOST_EMBEDDED = 1 << 10, 1 << 20
 _MOST_LEARNED = 1 << 12
@@ -96,9 +96,9 @@ class Lattice(LearningFields, PointSampler):
             for vector in (for_all, learned)
         )
         pause = partial(building.progress.checkpoint, keep)
-        before, after = (measure.normalized(one.frequencies, pause=pause) for one in (start, end))
+        before, after = (measure.evaluate(one.frequencies, pause=pause) for one in (start, end))
         found, both = end if after < before else start, (before, min(before, after))
-        return reported(found, start, "lattice without learn", both, kernel, rows, building.use, pause)
+        return add_report(found, start, "lattice without learn", both, kernel, rows, building.use, pause)
 
     def for_summand(self, number: int, before: int) -> Self:
         """Without a random shift, the lattice moved to its next place in the lattice sequence."""
@@ -180,8 +180,8 @@ def learned_vector(
     """
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
-    state = unpacked(building.progress.restored())
-    keep = partial(packed, **state) if state else begin_anew
+    state = unpack_arrays(building.progress.restore())
+    keep = partial(pack_arrays, **state) if state else begin_anew
 
     def pause() -> None:
         building.progress.checkpoint(keep)
@@ -191,19 +191,19 @@ def learned_vector(
     for j in range(len(box)):
         line = _Component(kernel, float(scales[j]), box[j : j + 1], shift[j : j + 1], n, building.threads)
         energy *= line.energy
-        best = _Best.restored(state, j, len(tried[j])) or _Best(0, int(start[j]), np.inf)
+        best = _Best.restore(state, j, len(tried[j])) or _Best(0, int(start[j]), np.inf)
         # What was chosen before the interruption is made again.
-        chosen = line.joined(best.multiplier, joined, pause) if best.behind else joined
+        chosen = line.join(best.multiplier, joined, pause) if best.behind else joined
         done += best.behind
         for candidate in tried[j][best.behind :].tolist():
-            gram, means = line.joined(candidate, joined, pause)
+            gram, means = line.join(candidate, joined, pause)
             error = float(gram.sum() / n**2 - 2 * means.mean())
             if error < best.error - _ROUNDING * abs(error):
                 best, chosen = best._replace(multiplier=candidate, error=error), (gram, means)
             best, done = best._replace(behind=best.behind + 1), done + 1
             # That of the coordinates so far: each one more adds to what the points must fit.
             building.progress.report(done, total, max(0.0, energy + best.error) if np.isfinite(best.error) else None)
-            keep = partial(best.packed, vector[:j].copy())
+            keep = partial(best.pack, vector[:j].copy())
             pause()
         vector[j], joined = best.multiplier, chosen
     return vector, keep
@@ -219,7 +219,7 @@ class _Best(NamedTuple):
     """The box discrepancy of the coordinates so far, less A, which no multiplier changes."""
 
     @classmethod
-    def restored(cls, state: dict[str, NDArray[Any]], j: int, n_candidates: int) -> Self | None:
+    def restore(cls, state: dict[str, NDArray[Any]], j: int, n_candidates: int) -> Self | None:
         """The search for component j as a stored state left it; None if the state has not come to it."""
         if not state or j > len(state["vector"]):
             return None
@@ -227,9 +227,9 @@ class _Best(NamedTuple):
             return cls(n_candidates, int(state["vector"][j]), 0.0)
         return cls(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
 
-    def packed(self, vector: Whole) -> bytes:
+    def pack(self, vector: Whole) -> bytes:
         """The state of the search, in which these components were found before."""
-        return packed(vector=vector, **{name: np.array(one) for name, one in self._asdict().items()})
+        return pack_arrays(vector=vector, **{name: np.array(one) for name, one in self._asdict().items()})
 
 
 class _Component:
@@ -242,7 +242,7 @@ class _Component:
         self.energy = math.exp(self._measure.log_energy)
         """A_j."""
 
-    def joined(self, multiplier: int, before: Joined, pause: Pause) -> Joined:
+    def join(self, multiplier: int, before: Joined, pause: Pause) -> Joined:
         """H and v of the coordinates before with this one of the multiplier."""
         frequencies = self._line.frequencies(inside(lattice_points(self._n, np.array([multiplier]), self._shift)))
         gram = self._measure.gram(frequencies, pause)

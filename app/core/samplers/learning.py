@@ -9,7 +9,7 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, dense
 from app.core.building import Building, Use
-from app.core.datasets import column_ranges, held_out, sampled
+from app.core.datasets import column_ranges, held_out, sample_rows
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
@@ -52,7 +52,8 @@ class _Beside(NamedTuple):
         """‖K − K̂‖/‖K‖ of both sets: K of the rows, K̂ of rows and frequencies as the map has them."""
         measure = RowDifferences(kernel, rows, use, pause=pause)
         before, after = (
-            measure.row_errors(use.rounded(one.frequencies), use.weighed(one.weights), pause) for one in (start, found)
+            measure.row_errors(use.round_entries(one.frequencies), use.scale_weights(one.weights), pause)
+            for one in (start, found)
         )
         # A mean over pairs varies twice as much as one over rows (Hoeffding).
         apart, error = (after - before).mean(), 2 * (after - before).std() / math.sqrt(len(rows))
@@ -70,10 +71,10 @@ def split(rows: Rows) -> Split:
 
 def of_a_box(rows: Rows) -> Split:
     """Up to 1,000 of all rows held out: of rows that give no more than a box, no difference is learned from."""
-    return Split(rows, rows[sampled(rows.shape[0], _MOST_HELD_OUT, _HELD_OUT_STREAM)])
+    return Split(rows, rows[sample_rows(rows.shape[0], _MOST_HELD_OUT, _HELD_OUT_STREAM)])
 
 
-def reported(
+def add_report(
     found: FrequencySet,
     start: FrequencySet,
     called: str,
@@ -104,7 +105,7 @@ def reported(
         clearly = (1 + _CLEARLY) * max(0.0, first) + (10 + found.frequencies.shape[1]) * np.finfo(np.float64).eps
         worse = ("box discrepancy", first, last) if last > clearly else None
     else:
-        some = dense(rows.learned[sampled(rows.learned.shape[0], _MOST_MEASURED, _MEASURED_STREAM)])
+        some = dense(rows.learned[sample_rows(rows.learned.shape[0], _MOST_MEASURED, _MEASURED_STREAM)])
         on_learned = _Beside.of(start, found, kernel, some, use, pause)
         report |= {"gram_error_start": on_learned.start, "gram_error": on_learned.end}
         decides, told = on_learned, f"Gram error on {on_learned.rows} rows of the dataset"
@@ -257,10 +258,10 @@ class LearningFields(Frozen):
         if not isinstance(kernel, ScaledKernel):
             raise AssertionError("check_differences() lets no such kernel through")
         progress = building.progress
-        some = dense(rows.learned[sampled(rows.learned.shape[0], MOST_ROWS, _SAMPLE_STREAM)])
+        some = dense(rows.learned[sample_rows(rows.learned.shape[0], MOST_ROWS, _SAMPLE_STREAM)])
 
         def pause() -> None:
-            progress.checkpoint(lambda: progress.restored() or b"")
+            progress.checkpoint(lambda: progress.restore() or b"")
 
         measure = RowDifferences(kernel, some, building.use, building.threads, pause)
         return Learning(measure, kernel.scales(some.shape[1]), rows)

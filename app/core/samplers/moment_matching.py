@@ -44,9 +44,9 @@ class MomentMatching(FrequencySampler):
     )
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """Over every point sampler that is tried itself."""
-        bases = (base for kind in get_args(PointKinds) for base in kind.tried(kernel, input_dim, most, dataset))
+        bases = (base for kind in get_args(PointKinds) for base in kind.suggest(kernel, input_dim, most, dataset))
         return tuple(cls(kind="moment_matching", base=base) for base in bases)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
@@ -92,7 +92,7 @@ class MomentMatching(FrequencySampler):
         frequencies /= deviations
         # The first pass leaves an error of rounding times condition; the second one removes it.
         for _ in range(2):
-            frequencies = _whitened(frequencies)
+            frequencies = _whiten(frequencies)
         with np.errstate(over="ignore"):  # the map refuses infinite frequencies by name
             frequencies *= deviations
         warnings = base.warnings
@@ -104,7 +104,7 @@ class MomentMatching(FrequencySampler):
         return base._replace(frequencies=frequencies, warnings=warnings)
 
 
-def _whitened(rows: Matrix) -> Matrix:
+def _whiten(rows: Matrix) -> Matrix:
     """The rows, moved to mean 0 and second moments I by the symmetric root, which moves them least."""
     rows -= rows.mean(axis=0)
     root = inverse_root(row_products(rows.T, rows.T) / len(rows))

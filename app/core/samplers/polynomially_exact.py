@@ -55,7 +55,7 @@ class PolynomiallyExact(FrequencySampler):
     )
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """The highest degree that there is room for, from 3 on: below, moment_matching is better."""
         most = min(most, _MOST_EQUATIONS_TRIED)
         degree = next(
@@ -95,11 +95,11 @@ class PolynomiallyExact(FrequencySampler):
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The candidates kept, with their weights."""
         candidates = rng.standard_normal((self._n_candidates(input_dim), input_dim))
-        weights, residual = _solved(candidates, self.degree)
+        weights, residual = _solve(candidates, self.degree)
         most = 0 if self.candidates else _MOST_ENTRIES_DOUBLED // self.count(None, input_dim)
         while residual > _MOST_RESIDUAL and 2 * len(candidates) <= most:
             candidates = np.concatenate([candidates, rng.standard_normal(candidates.shape)])
-            weights, residual = _solved(candidates, self.degree)
+            weights, residual = _solve(candidates, self.degree)
         if residual > _MOST_RESIDUAL:
             equations, more = self.count(None, input_dim), 2 * len(candidates)
             advice = f"try {more}, or a lower degree" if equations * more <= _MOST_ENTRIES else "take a lower degree"
@@ -121,7 +121,7 @@ class PolynomiallyExact(FrequencySampler):
         return self.candidates or _CANDIDATES_PER_EQUATION * self.count(None, input_dim)
 
 
-def _solved(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
+def _solve(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
     """Non-negative weights nearest to the moments of the normal law, shape (candidates,), and what they miss."""
     equations = _hermite_products(candidates, degree)
     moments = np.eye(1, len(equations))[0]

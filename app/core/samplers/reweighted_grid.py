@@ -14,14 +14,14 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from app.core.arrays import Matrix, dense
 from app.core.building import Building
-from app.core.datasets import sampled
+from app.core.datasets import sample_rows
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import GQ
-from app.core.progress import Progress, begin_anew, packed, unpacked
+from app.core.progress import Progress, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import PRODUCTS_PER_SECOND, FrequencySet, LearnedSampler, Rng, sum_warnings
-from app.core.samplers.learning import Dataset, reported, split
+from app.core.samplers.learning import Dataset, add_report, split
 from app.core.samplers.normal_law import normal_deviations
 from app.core.samplers.subsampled_grid import SubsampledGrid
 
@@ -65,7 +65,7 @@ class ReweightedGrid(LearnedSampler):
     ] = 124_750
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """On rows of the dataset, with the usual nodes and with three, which are better for rows of little spread."""
         if dataset is None:
             return ()
@@ -103,12 +103,12 @@ class ReweightedGrid(LearnedSampler):
         start, candidates = FrequencySet(drawn[:s], np.full(s, 1 / s)), _distinct(drawn)
         # n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.learned.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
-        fit = dense(rows.learned[sampled(rows.learned.shape[0], n_rows, int(rng.integers(1 << 63)))])
+        fit = dense(rows.learned[sample_rows(rows.learned.shape[0], n_rows, int(rng.integers(1 << 63)))])
         progress.report(_ROWS, _STEPS, None)
-        state = progress.restored() or b""
+        state = progress.restore() or b""
         pause = partial(progress.checkpoint, lambda: state)
         measure = RowDifferences(kernel, fit, building.use._replace(is_complex=False), building.threads, pause)
-        first = measure.normalized(*start[:2], pause)
+        first = measure.evaluate(*start[:2], pause)
         matrix, right = measure.gram(candidates, pause), measure.means(candidates, pause)
         matrix[np.diag_indices_from(matrix)] += _RIDGE * np.trace(matrix) / len(matrix)
         progress.report(_EQUATIONS, _STEPS, first)
@@ -131,9 +131,9 @@ class ReweightedGrid(LearnedSampler):
         positive, pause = weights > 0, partial(progress.checkpoint, found_support)
         warnings = sum_warnings(float(weights[positive].sum()), ": that fits the other rows best; take a larger s")
         found = FrequencySet(candidates[kept][positive], weights[positive], warnings)
-        last = measure.normalized(*found[:2], pause)
+        last = measure.evaluate(*found[:2], pause)
         progress.report(_STEPS, _STEPS, last)
-        return reported(found, start, "subsampled_grid", (first, last), kernel, rows, building.use, pause)
+        return add_report(found, start, "subsampled_grid", (first, last), kernel, rows, building.use, pause)
 
     def _n_candidates(self, s: int) -> int:
         return self.candidates or _CANDIDATES_PER_FREQUENCY * s
@@ -229,7 +229,7 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
     On a ≥ 0 the penalty takes λ from every entry of r. λ is bisected, each solution beginning at the one before.
     What `progress` restores is a state of this very search.
     """
-    saved = unpacked(progress.restored())
+    saved = unpack_arrays(progress.restore())
     if saved:
         least, most = saved["penalties"].tolist()
         support, kept, done = saved["support"], saved["kept"], int(saved["done"])
@@ -240,7 +240,7 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
             return np.flatnonzero(support)
         kept, done = np.empty(0, np.intp), 0
     while done < _BISECTIONS and len(kept) < count:
-        state = partial(packed, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
+        state = partial(pack_arrays, penalties=np.array([least, most]), support=support, kept=kept, done=np.array(done))
         progress.checkpoint(state)
         penalty = (least + most) / 2
         support = nonnegative(matrix, right - penalty, support, offer(progress, state)) > 0
@@ -258,4 +258,4 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
 
 def support_state(kept: NDArray[np.intp]) -> bytes:
     """The state from which `sparse_support` gives these entries at once."""
-    return packed(penalties=np.zeros(2), support=np.zeros(0, np.bool_), kept=kept, done=np.array(_BISECTIONS))
+    return pack_arrays(penalties=np.zeros(2), support=np.zeros(0, np.bool_), kept=kept, done=np.array(_BISECTIONS))

@@ -37,7 +37,7 @@ class SparseGrid(FrequencySampler):
     level: Annotated[int, Field(ge=0, le=_MOST_LEVEL, description="Most that the levels of all coordinates sum to.")]
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """Every level that there is room for."""
         levels = (cls(kind="sparse_grid", level=level) for level in range(1, _MOST_LEVEL + 1))
         return tuple(itertools.takewhile(lambda grid: grid.count(None, input_dim) <= most, levels))
@@ -73,7 +73,7 @@ class SparseGrid(FrequencySampler):
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """The merged nodes; nothing here is random."""
-        frequencies, weights = self._merged(input_dim)
+        frequencies, weights = self._merge(input_dim)
         negative = int((weights < 0).sum())
         warnings = reach_warnings(reach_of(frequencies, weights)) if self.level else ()
         if negative:
@@ -89,7 +89,7 @@ class SparseGrid(FrequencySampler):
         # Where no coordinate is at 0 and d levels are left over, the finer rules cancel the node.
         return levels if k < d else [chosen for chosen in levels if self.level - sum(chosen) < d]
 
-    def _merged(self, d: int) -> tuple[Matrix, Matrix]:
+    def _merge(self, d: int) -> tuple[Matrix, Matrix]:
         """Distinct nodes (n, d) and weights (n,).
 
         The rules share the node 0 and nothing else, so a node is known by its coordinates off 0 and their levels.

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
-from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded
+from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded_size
 from app.core.kernels.base import ScaledKernel, SpectralKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
@@ -85,15 +85,15 @@ class StructuredOrthogonal(FrequencySampler):
 
     def off_law(self, input_dim: int) -> str | None:
         """Directions are few for small D: of rows that differ in two columns, .09, .026 and .006 fewer bits differ."""
-        if padded(input_dim) not in _BIASES:
+        if padded_size(input_dim) not in _BIASES:
             return None
         return f"have few directions in {input_dim} columns (from {max(_BIASES) + 1} on they have enough)"
 
     def warnings(self, input_dim: int) -> tuple[str, ...]:
         """The warning about few directions."""
-        if padded(input_dim) not in _BIASES:
+        if padded_size(input_dim) not in _BIASES:
             return ()
-        near, far = _BIASES[padded(input_dim)]
+        near, far = _BIASES[padded_size(input_dim)]
         return (
             f"in {input_dim} dimensions {self.kind} has few directions: for rows that differ in some coordinates only, "
             f"and by the same, kernels are off by up to {near} within 3 length scales and {far} within 60, whatever s "
@@ -106,12 +106,12 @@ class StructuredOrthogonal(FrequencySampler):
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Memory of the lengths and of the signs."""
-        size = padded(input_dim)
+        size = padded_size(input_dim)
         return _BYTES_PER_RADIUS * s + ROUNDS * (s // size + 1) * size // 4
 
     def rotations(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, pause: Pause = no_pause) -> Rotations:
         """Draw signs and lengths; lengths of infinity for a law that leaves the range of float64."""
-        size = padded(input_dim)
+        size = padded_size(input_dim)
         signs = rng.integers(0, 256, (-(-s // size), ROUNDS, size // 8), np.uint8)
         uniforms = rng.random(s)
         if self.radii == "stratified":

@@ -13,10 +13,10 @@ from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
 from app.core.papers import QMC
-from app.core.progress import begin_anew, packed, unpacked
+from app.core.progress import begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, reported
+from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
 # Eigenvalues below this part of the largest are rounding.
@@ -51,7 +51,7 @@ class Weighted(LearningFields, LearnedSampler):
     normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """On the differences of rows of the dataset, where that is quick: on a box most are worse than their base."""
         if dataset is None or most > _LONG:
             return ()
@@ -77,10 +77,10 @@ class Weighted(LearningFields, LearnedSampler):
         """The frequencies kept, with their weights."""
         measure, _, rows = self.learning(kernel, input_dim, building)
         base, progress = self.base.frequency_set(kernel, s, input_dim, rng), building.progress
-        state = unpacked(progress.restored())
+        state = unpack_arrays(progress.restore())
         if not state:
             pause = partial(progress.checkpoint, begin_anew)
-            state["start"] = np.array(measure.normalized(base.frequencies, pause=pause))
+            state["start"] = np.array(measure.evaluate(base.frequencies, pause=pause))
             progress.report(_START, _STEPS, state["start"].item())
             state["gram"] = measure.gram(base.frequencies, pause)
             state["means"] = measure.means(base.frequencies, pause)
@@ -88,9 +88,9 @@ class Weighted(LearningFields, LearnedSampler):
         progress.report(_MATRIX, _STEPS, start)
         if "weights" not in state:
             if s > _LONG:
-                progress.before_long_call(partial(packed, **state))
+                progress.before_long_call(partial(pack_arrays, **state))
             state = {"start": state["start"], "weights": least_weights(state["gram"], state["means"])}
-        pause, weights = partial(progress.checkpoint, partial(packed, **state)), state["weights"].copy()
+        pause, weights = partial(progress.checkpoint, partial(pack_arrays, **state)), state["weights"].copy()
         total = float(weights.sum())
         if total == 0:
             raise InvalidInput(
@@ -106,9 +106,9 @@ class Weighted(LearningFields, LearnedSampler):
             warnings += sum_warnings(total, f": take {smaller}a larger s, or normalize_weights")
         kept = weights > 0
         found = FrequencySet(base.frequencies[kept], weights[kept], warnings)
-        end = measure.normalized(found.frequencies, found.weights, pause)
+        end = measure.evaluate(found.frequencies, found.weights, pause)
         progress.report(_STEPS, _STEPS, max(0.0, end))
-        return reported(found, base, f"base {self.base.kind}", (start, end), kernel, rows, building.use, pause)
+        return add_report(found, base, f"base {self.base.kind}", (start, end), kernel, rows, building.use, pause)
 
 
 def least_weights(gram: Matrix, means: Matrix) -> Matrix:

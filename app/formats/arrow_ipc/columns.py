@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array
 from app.core.errors import InvalidInput
-from app.core.ids import Identified, Ids, NumberIds, TextIds, check_lengths, check_text, gathered
+from app.core.ids import Identified, Ids, NumberIds, TextIds, check_lengths, check_text, gather_strings
 from app.formats.arrow_ipc.stream import Batch, read
 from app.formats.base import Body
 from app.formats.json.body import pointer_to
@@ -36,7 +36,7 @@ def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Ar
             whole number would be rounded; or an id is missing.
     """
     schema, batches = read(body)
-    with _refused():
+    with _refuse_as_input():
         schema.check(schema.coordinates(beside), beside)
         split = [*_columns(schema, batches)]
         rows = Table(schema, split, beside=beside, width=width).rows(check=body.check_rows)
@@ -45,7 +45,7 @@ def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Ar
 
 
 @contextmanager
-def _refused() -> Iterator[None]:
+def _refuse_as_input() -> Iterator[None]:
     """Within it, a table that holds no rows is invalid input."""
     try:
         yield
@@ -153,7 +153,7 @@ def _texts(parts: Sequence[Column], name: str, body: Body) -> TextIds:
         if len(stops) and (starts[1:] == stops[:-1]).all():  # one after the other already, as most often
             found.append(TextIds(stops - starts[0], text[starts[0] : stops[-1]]))
         else:
-            found.append(gathered(text, starts, lengths))
+            found.append(gather_strings(text, starts, lengths))
     begun = np.cumsum([0, *(one.text.size for one in found)])
     ends = [one.ends + start for one, start in zip(found, begun, strict=False)]
     whole = [one.text for one in found]

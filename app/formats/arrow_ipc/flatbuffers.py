@@ -96,7 +96,7 @@ Value = Number | Structs | str | Sequence[Any] | dict[int, Any]
 """Of a field to write: a dict is a table, its keys the numbers of fields; a sequence is a vector of tables."""
 
 
-def written(root: dict[int, Value]) -> bytes:
+def write_message(root: dict[int, Value]) -> bytes:
     """A message that begins with this table."""
     out = bytearray(4)
     struct.pack_into("<I", out, 0, _table(out, root))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.core.errors import InvalidInput
-from app.formats.arrow_ipc.flatbuffers import DAMAGED, Number, Structs, Table, Value, written
+from app.formats.arrow_ipc.flatbuffers import DAMAGED, Number, Structs, Table, Value, write_message
 from app.formats.base import Body
 from bochner_client.tables import FORMATS, Field, Schema, index_columns
 
@@ -64,7 +64,7 @@ def _metadata(table: Table, field: int, key: str, longest: int, most: int) -> st
 
 
 Written = dict[int, Value]
-"""A `Field` as `flatbuffers.written` takes it."""
+"""A `Field` as `flatbuffers.write_message` takes it."""
 
 
 def number_field(name: str, dtype: np.dtype[Any]) -> Written:
@@ -221,6 +221,6 @@ def batch_message(n: int, lengths: Sequence[int], sizes: Sequence[int]) -> bytes
 
 
 def _message(kind: int, header: dict[int, Value], nbytes: int) -> bytes:
-    message = written({0: Number("h", 4), 1: Number("B", kind), 2: header, 3: Number("q", nbytes)})
+    message = write_message({0: Number("h", 4), 1: Number("B", kind), 2: header, 3: Number("q", nbytes)})
     message += bytes(-len(message) % 8)
     return CONTINUES + len(message).to_bytes(4, "little") + message

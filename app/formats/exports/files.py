@@ -12,7 +12,7 @@ from app.core.answers import RowBlocks, in_parts
 from app.core.arrays import Array, octets
 from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
-from app.formats.npz import length, written
+from app.formats.npz import length, write_zip
 
 
 class MapFile(ABC):
@@ -46,7 +46,7 @@ class Npz(MapFile):
         """Write the arrays one after the other."""
         told = {name: np.array(text.encode()) for name, text in taken.told.items()}
         members = {**told, **taken.arrays}
-        return Encoded(written(members), length(members))
+        return Encoded(write_zip(members), length(members))
 
 
 _DTYPES = {"float64": "F64", "float32": "F32", "int8": "I8", "uint8": "U8"}

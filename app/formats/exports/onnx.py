@@ -16,7 +16,7 @@ from scipy.linalg import hadamard
 from app.core.answers import RowBlocks
 from app.core.arrays import Array, row_blocks
 from app.core.errors import InvalidOption
-from app.core.hadamard import ROUNDS, padded
+from app.core.hadamard import ROUNDS, padded_size
 from app.core.input import Input
 from app.core.maps.terms import BaseSpec, Form, TakenMap
 from app.core.panels import DEPTH
@@ -63,14 +63,14 @@ _MOST_PARTS = 256
 
 
 def fourier_graph(spec: BaseSpec, arrays: Arrays) -> Graph:
-    """The graph of a map of these arrays, those of `derived` among them.
+    """The graph of a map of these arrays, those of `derived_arrays` among them.
 
     What the service refuses in rows it does not refuse: NaN, and what a number is too large for, come out as NaN.
     """
     graph = Graph("features")
     rows = _rows(graph, spec)
     if "radii" in arrays:
-        phases = rotated(graph, rows, spec.input_dim, spec.numpy_dtype, arrays)
+        phases = rotation_phases(graph, rows, spec.input_dim, spec.numpy_dtype, arrays)
     else:
         phases = _products(graph, rows, graph.constant(arrays["frequencies"]), spec.input_dim)
     for name, columns, width in _columns(graph, spec, phases, arrays):
@@ -168,7 +168,7 @@ _MOST_BITS = 6
 _FEW = 32
 
 
-def rotated(
+def rotation_phases(
     graph: Graph, rows: str, input_dim: int, dtype: np.dtype[Any], arrays: Mapping[str, Array | RowBlocks]
 ) -> str:
     """The phases, (n, n_frequencies), of rows (n, input_dim) of a dtype, as `rotate` makes them.
@@ -178,7 +178,7 @@ def rotated(
     signs = arrays["signs"]
     if not isinstance(signs, np.ndarray):
         raise TypeError("signs are read whole")
-    blocks, size, s = len(signs), padded(input_dim), arrays["lengths"].shape[0]
+    blocks, size, s = len(signs), padded_size(input_dim), arrays["lengths"].shape[0]
     inside = np.dtype(np.float64) if s <= _FEW else dtype
     found = graph.cast(graph.node("Mul", rows, graph.constant(arrays["scales"])), inside)
     if size > input_dim:
@@ -188,7 +188,7 @@ def rotated(
     for turn in reversed(range(ROUNDS)):
         of_turn = 1 - 2 * np.unpackbits(signs[:, turn], axis=1).astype(np.int8)
         found = graph.node("Mul", found, graph.cast(graph.constant(of_turn), inside))
-        found = _transformed(graph, found, blocks, size, factors)
+        found = _hadamard_products(graph, found, blocks, size, factors)
     found = graph.node("Reshape", found, graph.constant(np.array([-1, blocks * size])))
     if s < blocks * size:
         bounds = (graph.constant(np.array([number])) for number in (0, s, 1))
@@ -197,7 +197,7 @@ def rotated(
     return graph.cast(graph.node("Mul", found, lengths), dtype)
 
 
-def _transformed(graph: Graph, found: str, blocks: int, size: int, factors: Mapping[int, str]) -> str:
+def _hadamard_products(graph: Graph, found: str, blocks: int, size: int, factors: Mapping[int, str]) -> str:
     """Products of vectors, (n, blocks, size), with the Hadamard matrix, a factor of it after the other.
 
     The matrix is the Kronecker product of its factors: as an array with a side for each, a vector is multiplied along

@@ -62,7 +62,7 @@ def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
     if array.dtype.kind != "c":
         return array
     if isinstance(array, RowBlocks):  # which makes every block twice, as all real parts come first
-        return {"real": array.changed(lambda _, block: block.real), "imag": array.changed(lambda _, block: block.imag)}
+        return {"real": array.convert(lambda _, block: block.real), "imag": array.convert(lambda _, block: block.imag)}
     return {"real": array.real, "imag": array.imag}
 
 
@@ -74,22 +74,22 @@ def _object(members: Mapping[str, _Value]) -> Iterator[bytes]:
         if isinstance(value, bytes):
             yield value
         else:
-            yield from _object(value) if isinstance(value, dict) else _encoded(value)
+            yield from _object(value) if isinstance(value, dict) else _encode_array(value)
     yield b"}"
 
 
-def _encoded(array: _Member) -> Iterator[bytes]:
+def _encode_array(array: _Member) -> Iterator[bytes]:
     """Write an array as a list, some rows at a time."""
     if isinstance(array, NumberIds | TextIds):
-        return joined(array.taken(block).listed() for block in row_blocks(len(array), _IDS_PER_PIECE))
-    return joined(
+        return join_lists(array.take(block).to_list() for block in row_blocks(len(array), _IDS_PER_PIECE))
+    return join_lists(
         made[block]
         for made in in_parts(array)
         for block in row_blocks(len(made), _NUMBERS_PER_PIECE * max(1, len(made)) // max(1, made.size))
     )
 
 
-def joined(parts: Iterable[Array | list[Any]]) -> Iterator[bytes]:
+def join_lists(parts: Iterable[Array | list[Any]]) -> Iterator[bytes]:
     """The pieces of one list of all items of some arrays and lists."""
     before = b"["
     for part in parts:

@@ -10,7 +10,7 @@ from app.core.errors import InvalidInput, TooLarge
 from app.core.json_text import check_lists, check_names
 from app.core.model import NAME_PATTERN
 from app.formats.base import Body
-from app.formats.json.lists import PART_BYTES, Part, called, document, loads
+from app.formats.json.lists import PART_BYTES, Part, describe, document, loads
 from app.formats.json.rows import MEMBERS, encoded_rows, rows
 
 _REFERENCE = ("dataset", "rows", "seed")
@@ -30,7 +30,7 @@ def members(
     check_names(body.content)
     found = loads(body.content) if _is_short(body) else document(body.content, lambda n: body.check_options(n, 0))
     if not isinstance(found, dict):
-        raise InvalidInput(f"the body is {called(found)}; an object with {', '.join(wanted or optional)} is wanted")
+        raise InvalidInput(f"the body is {describe(found)}; an object with {', '.join(wanted or optional)} is wanted")
     for name in wanted:
         if name not in found:
             raise InvalidInput(f"the member {name} is missing", f"/{name}")
@@ -132,7 +132,7 @@ def _reference(value: dict[str, Any], pointer: str) -> Reference:
             raise InvalidInput(detail, pointer + pointer_to(name[:80]))
     dataset = value["dataset"]
     if not isinstance(dataset, str) or not re.fullmatch(NAME_PATTERN, dataset):
-        came = repr(dataset[:80]) if isinstance(dataset, str) else called(dataset)
+        came = repr(dataset[:80]) if isinstance(dataset, str) else describe(dataset)
         raise InvalidInput(f"{came} came; the name of a dataset is wanted", f"{pointer}/dataset")
     count = _whole(value["rows"], 1, (1 << 63) - 1, f"{pointer}/rows") if "rows" in value else None
     seed = _whole(value.get("seed", 0), 0, (1 << 64) - 1, f"{pointer}/seed")
@@ -141,5 +141,5 @@ def _reference(value: dict[str, Any], pointer: str) -> Reference:
 
 def _whole(value: Any, least: int, most: int, pointer: str) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise InvalidInput(f"{called(value)} came; a whole number from {least} to {most} is wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; a whole number from {least} to {most} is wanted", pointer)
     return value

@@ -72,7 +72,7 @@ class LongText(Part):
 JsonList = list[Any] | LongList
 
 
-def called(value: Any) -> str:
+def describe(value: Any) -> str:
     """The words of a refusal for a JSON value: its type, or the value itself if it is a number."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -111,7 +111,7 @@ def document(text: Text, check_rest: Callable[[int], None]) -> Any:
         rest += [whole[at : span.bounds[0]], b"[%d]" % number]
         at = span.bounds[-1] + 1
     check_rest(len(whole) - sum(one.nbytes for one in found))
-    return _filled(loads(b"".join([*rest, whole[at:]])), found)
+    return _fill_in(loads(b"".join([*rest, whole[at:]])), found)
 
 
 def loads(text: Text) -> Any:
@@ -125,7 +125,7 @@ def loads(text: Text) -> Any:
         gc.enable()
 
 
-def _filled(value: Any, lists: Sequence[Part]) -> Any:
+def _fill_in(value: Any, lists: Sequence[Part]) -> Any:
     """A value in which each list, which has a number, is that one of these lists and strings."""
     if isinstance(value, list):
         return lists[value[0]]

@@ -13,7 +13,7 @@ from scipy import sparse
 
 from app.core.arrays import Array, PostedRows
 from app.core.errors import InvalidInput
-from app.formats.json.lists import JsonList, LongList, LongText, called, is_list, parts_of
+from app.formats.json.lists import JsonList, LongList, LongText, describe, is_list, parts_of
 
 # Null, which is a missing number, becomes NaN.
 _NUMBER_TYPES = {int, float, NoneType}
@@ -27,7 +27,7 @@ def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
     Rows have `width` entries; None stands for as many as the first row has, which sparse rows do not tell.
     """
     if not is_list(value):
-        raise InvalidInput(f"{called(value)} came; a list of rows is wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; a list of rows is wanted", pointer)
     first = next(iter(value), None)
     if isinstance(first, dict):
         if width is None:
@@ -75,7 +75,7 @@ def _refuse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
     """Name the first thing that is wrong with rows from `first` on, which are not all lists of so many numbers."""
     for i, row in enumerate(part, first):
         if not is_list(row):
-            raise InvalidInput(f"row {i} is {called(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
+            raise InvalidInput(f"row {i} is {describe(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
         if len(row) != width:
             raise InvalidInput(f"row {i} has {len(row)} entries; {width} are wanted", f"{pointer}/{i}")
         _check_numbers(row, f"{pointer}/{i}")
@@ -126,7 +126,7 @@ def _refuse_sparse(part: list[Any], width: int, pointer: str, first: int) -> NoR
         index, numbers = row["indices"], row["values"]
         _check_indices(index, width, at)
         if not is_list(numbers):
-            raise InvalidInput(f"{called(numbers)} came; a list of numbers is wanted", f"{at}/values")
+            raise InvalidInput(f"{describe(numbers)} came; a list of numbers is wanted", f"{at}/values")
         _check_numbers(numbers, f"{at}/values")
         if len(index) != len(numbers):
             raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
@@ -146,7 +146,7 @@ def _check_numbers(value: JsonList, pointer: str) -> None:
     for first, part in parts_of(value):
         if set(map(type, part)) - _NUMBER_TYPES:
             column, number = next((j, one) for j, one in enumerate(part, first) if type(one) not in _NUMBER_TYPES)
-            raise InvalidInput(f"{called(number)} came; a number is wanted", f"{pointer}/{column}")
+            raise InvalidInput(f"{describe(number)} came; a number is wanted", f"{pointer}/{column}")
 
 
 MEMBERS = ("base64", "shape", "dtype")
@@ -172,10 +172,10 @@ def encoded_rows(value: dict[str, Any], pointer: str) -> Array:
             raise InvalidInput(detail, pointer)
     shape, dtype = _shape(value["shape"], f"{pointer}/shape"), value["dtype"]
     if dtype not in DTYPES:
-        came = repr(dtype[:80]) if isinstance(dtype, str) else called(dtype)
+        came = repr(dtype[:80]) if isinstance(dtype, str) else describe(dtype)
         raise InvalidInput(f"{came} came; one of {', '.join(DTYPES)} is wanted, little-endian", f"{pointer}/dtype")
     numbers = np.dtype(dtype).newbyteorder("<")
-    content = _decoded(value["base64"], f"{pointer}/base64")
+    content = _decode(value["base64"], f"{pointer}/base64")
     if len(content) != prod(shape) * numbers.itemsize:
         wanted = f"shape {list(shape)} of {dtype} takes {prod(shape) * numbers.itemsize}"
         raise InvalidInput(f"{len(content)} bytes came in base64; {wanted}", f"{pointer}/base64")
@@ -191,10 +191,10 @@ def _shape(value: Any, pointer: str) -> tuple[int, int]:
     return numbers[0], numbers[1]
 
 
-def _decoded(value: Any, pointer: str) -> bytearray:
+def _decode(value: Any, pointer: str) -> bytearray:
     """The bytes that a text stands for."""
     if not isinstance(value, str | LongText):
-        raise InvalidInput(f"{called(value)} came; a string of base64 is wanted", pointer)
+        raise InvalidInput(f"{describe(value)} came; a string of base64 is wanted", pointer)
     try:
         text = memoryview(value.encode("ascii")) if isinstance(value, str) else value.characters()
         if len(text) % 4:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, make_map
 from service_tests.cases import each
 from service_tests.core.combinations import rows, variants
 from service_tests.core.diagnostics.measure import max_errors
@@ -16,7 +16,7 @@ D = 3
 
 def around(landmarks: Any, **members: Any) -> FeatureMap:
     sampler = {"kind": "uploaded_landmarks", "landmarks": landmarks}
-    return made(spec(**{"input_dim": D, "s": None, "sampler": sampler, "dtype": "float64"} | members))
+    return make_map(spec(**{"input_dim": D, "s": None, "sampler": sampler, "dtype": "float64"} | members))
 
 
 @each("normalize", [False, True])

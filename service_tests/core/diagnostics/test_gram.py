@@ -95,7 +95,7 @@ def test_control_variates_are_those_of_the_whole_matrices(its_kernel: str, form:
     made, x = fourier(kernel=fields, form=form, dtype="float64"), rows(N, 5)
     found = gram_errors(made, x, list(Estimator), seeds=2)
     exact, approximate = made.exact_gram(x, x), made.gram(x, x)
-    prepared: Any = made.kernel.prepared(x)
+    prepared: Any = made.kernel.prepare(x)
     for estimator in Estimator:
         estimates = ControlVariates(made).estimate(estimator, prepared, prepared, exact, approximate)
         assert_close(found["estimators"][estimator.value], plain(estimates, exact), 1e-6)

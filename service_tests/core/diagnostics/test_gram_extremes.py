@@ -7,7 +7,7 @@ import pytest
 
 from app.core.diagnostics.error_matrix import ControlVariates, Estimator
 from app.core.errors import InvalidInput
-from app.core.maps import opened
+from app.core.maps import open_map
 from service_tests.cases import each
 from service_tests.core.combinations import rows
 from service_tests.core.diagnostics.measure import gram_errors
@@ -34,7 +34,7 @@ def test_moments_that_leave_the_range_are_refused(form: str, frequency: float, e
     frozen = fourier(form=form, dtype="float64")
     arrays = dict(frozen.arrays)
     arrays["frequencies"][3, 1] = frequency
-    made: Any = opened(frozen.spec, arrays)
+    made: Any = open_map(frozen.spec, arrays)
     if form == "cos_sin" and estimator == "cv1" and frequency < 1e154:  # the map itself
         assert gram_errors(made, rows(100, 5), [Estimator(estimator)], seeds=0)["estimators"]
         return

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from app.core.diagnostics.base import pairs_numbered, row_pairs
+from app.core.diagnostics.base import find_pairs, row_pairs
 
 
 @pytest.mark.parametrize("n", [2, 3, 100, 1201])
@@ -30,6 +30,6 @@ def test_the_ends_of_a_large_triangle_are_numbered_exactly() -> None:
     i = np.arange(1, 10**6)
     first, last = i * (i - 1) // 2, i * (i + 1) // 2 - 1
     for numbers, column in ((first, np.zeros_like(i)), (last, i - 1)):
-        rows, columns = pairs_numbered(numbers)
+        rows, columns = find_pairs(numbers)
         np.testing.assert_array_equal(rows, i)
         np.testing.assert_array_equal(columns, column)

@@ -34,7 +34,7 @@ def test_it_equals_an_integral_over_the_box(name: str, d: int, is_weighted: bool
     masses = w if d == 1 else np.multiply.outer(w, w).ravel()
     xi = weights if is_weighted else np.full(6, 1 / 6)
     error = masses @ squared_error(name, made.scales(d), frequencies, xi, lags)
-    found = BoxDiscrepancy(made, box).normalized(frequencies, weights if is_weighted else None)
+    found = BoxDiscrepancy(made, box).evaluate(frequencies, weights if is_weighted else None)
     assert abs(found - error) < 1e-12
 
 
@@ -42,8 +42,8 @@ def test_it_equals_an_integral_over_the_box(name: str, d: int, is_weighted: bool
 def test_independent_draws_have_the_expectation(name: str, d: int) -> None:
     made, box, _, _ = example(name, 1, d)
     measure = BoxDiscrepancy(made, box)
-    found = np.array([measure.normalized(drawn(made, 24, d, seed)) for seed in range(300)])
-    expected = measure.measured(drawn(made, 24, d, 0))["expected_monte_carlo"]
+    found = np.array([measure.evaluate(drawn(made, 24, d, seed)) for seed in range(300)])
+    expected = measure.measure(drawn(made, 24, d, 0))["expected_monte_carlo"]
     assert abs(found.mean() - expected) < 4 * found.std() / np.sqrt(len(found))
 
 
@@ -63,19 +63,19 @@ def test_golden_values_of_halton_on_the_cpu_data(part: float, s: int, known: str
     made = product_kernel("gaussian", CPU_SIGMA)
     halton = sampler(kind="halton", scramble="reverse_radix")
     frequencies = made.frequencies(halton.points(s, 21, np.random.default_rng(0)))
-    assert f"{BoxDiscrepancy(made, part * CPU_BOX).normalized(frequencies):.2e}" == known
+    assert f"{BoxDiscrepancy(made, part * CPU_BOX).evaluate(frequencies):.2e}" == known
 
 
 def test_correlation_rbf_is_the_gaussian_kernel_of_unit_rows() -> None:
     frequencies = np.random.default_rng(3).normal(size=(30, 4))
     box = np.array([2.0, 1.0, 0.5, 2.0])
-    found = BoxDiscrepancy(kernel(kind="correlation_rbf", gamma=4.0), box).normalized(frequencies)
-    assert found == BoxDiscrepancy(product_kernel("gaussian", 0.5), box).normalized(frequencies)
+    found = BoxDiscrepancy(kernel(kind="correlation_rbf", gamma=4.0), box).evaluate(frequencies)
+    assert found == BoxDiscrepancy(product_kernel("gaussian", 0.5), box).evaluate(frequencies)
 
 
 def test_weights_whose_square_is_no_number_are_refused() -> None:
     made, box, frequencies, weights = example("gaussian", 6, 2)
-    measured = BoxDiscrepancy(made, box).measured
+    measured = BoxDiscrepancy(made, box).measure
     assert np.isfinite(measured(frequencies, 1e149 * weights)["normalized"])
     with pytest.raises(InvalidInput, match="errors have the square of that"):
         measured(frequencies, 1e155 * weights)

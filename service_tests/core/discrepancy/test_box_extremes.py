@@ -23,7 +23,7 @@ def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None
     frequencies = size * rng.uniform(-1, 1, size=(10, d))
     frequencies[1] = -frequencies[0]
     measure = BoxDiscrepancy(product_kernel(name, 1.0), np.full(d, ratio))
-    measured = measure.measured(frequencies)
+    measured = measure.measure(frequencies)
     value, gradients = measure.value_and_gradient(frequencies)
     assert np.isfinite(gradients).all()
     assert math.isfinite(value)
@@ -46,7 +46,7 @@ def test_nothing_overflows(name: str, ratio: float, size: float, d: int) -> None
 @each("d", [1, 3, 8])
 def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     made, box, frequencies, weights = example(name, 30, d)
-    measured = BoxDiscrepancy(made, box).measured(frequencies, weights)
+    measured = BoxDiscrepancy(made, box).measure(frequencies, weights)
     assert measured["discrepancy_squared"] is not None
     assert measured["log_discrepancy_squared"] is not None
     assert measured["discrepancy_squared"] == pytest.approx(measured["normalized"] * (box / np.pi).prod(), rel=1e-12)
@@ -81,6 +81,6 @@ def test_phases_that_leave_the_range_are_refused(wrong: float) -> None:
     measure = BoxDiscrepancy(product_kernel("gaussian", 1.0), np.array([1.0, 1e3, 1e-3]))
     frequencies = drawn(product_kernel("gaussian", 1.0), 5, 3, 0)
     frequencies[2, 1] = wrong
-    for method in (measure.gram, measure.means, measure.normalized, measure.value_and_gradient):
+    for method in (measure.gram, measure.means, measure.evaluate, measure.value_and_gradient):
         with pytest.raises(InvalidInput, match="leaves the range of float64"):
             method(frequencies)

@@ -38,8 +38,8 @@ def test_the_gradient_equals_differences(name: str, d: int, is_weighted: bool) -
     frequencies[4] = frequencies[0] + 1e-3
     measure = BoxDiscrepancy(made, box)
     value, gradients = measure.value_and_gradient(frequencies, given)
-    assert value == pytest.approx(measure.normalized(frequencies, given), abs=1e-15)
-    assert_close(gradients, differences(lambda w: measure.normalized(w, given), frequencies, 2e-3 / box.max()))
+    assert value == pytest.approx(measure.evaluate(frequencies, given), abs=1e-15)
+    assert_close(gradients, differences(lambda w: measure.evaluate(w, given), frequencies, 2e-3 / box.max()))
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -53,7 +53,7 @@ def test_zero_factors_in_sixty_dimensions_keep_the_gradient(name: str, zeros: in
     off_diagonal = measure.gram(frequencies)[~np.eye(4, dtype=bool)]
     assert np.abs(off_diagonal).max() <= 1e-12**zeros  # of thirty, 0 exactly
     _, gradients = measure.value_and_gradient(frequencies)
-    expected = differences(measure.normalized, frequencies, 2e-3)
+    expected = differences(measure.evaluate, frequencies, 2e-3)
     assert_close(gradients, expected)
     if zeros == 1:  # the repulsion of the pairs is all in that coordinate, and not lost
         assert np.abs(gradients[:, 0]).max() > 1e-2 * box[0]
@@ -68,7 +68,7 @@ def test_any_number_of_threads_gives_the_same_bits(name: str, s: int, d: int) ->
         measure = BoxDiscrepancy(made, box, threads)
         value, gradients = measure.value_and_gradient(frequencies, weights)
         return [
-            np.array([value, measure.normalized(frequencies, weights)]),
+            np.array([value, measure.evaluate(frequencies, weights)]),
             gradients,
             measure.gram(frequencies),
             *measure.means_and_gradients(frequencies),

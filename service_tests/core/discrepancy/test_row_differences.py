@@ -40,10 +40,10 @@ def test_all_is_a_mean_over_all_pairs(its: dict[str, Any], is_complex: bool) -> 
     np.testing.assert_allclose(measure.means(frequencies), (waves.T @ k).real / 121, rtol=0, atol=1e-15)
     np.testing.assert_allclose(measure.gram(frequencies), (waves.T @ waves.conj()).real / 121, rtol=0, atol=1e-15)
     error = float((np.abs(waves @ weights - k) ** 2).mean())
-    assert measure.normalized(frequencies, weights) == pytest.approx(error, rel=1e-12)
+    assert measure.evaluate(frequencies, weights) == pytest.approx(error, rel=1e-12)
     assert measure.value_and_gradient(frequencies, weights)[0] == pytest.approx(error, rel=1e-12)
     equal = float((np.abs(waves.mean(axis=1) - k) ** 2).mean())
-    assert measure.normalized(frequencies) == pytest.approx(equal, rel=1e-12)
+    assert measure.evaluate(frequencies) == pytest.approx(equal, rel=1e-12)
 
 
 @kernels
@@ -61,7 +61,7 @@ def test_gradients_equal_finite_differences(its: dict[str, Any], is_complex: boo
         up[place] += step
         down[place] -= step
         above, below = (
-            np.array([measure.normalized(at, weights), measure.means(at).sum(), measure.own_terms(at)[0].sum()])
+            np.array([measure.evaluate(at, weights), measure.means(at).sum(), measure.own_terms(at)[0].sum()])
             for at in (up, down)
         )
         found = (above - below) / (2 * step)

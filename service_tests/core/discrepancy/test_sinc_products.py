@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.discrepancy.box_discrepancy import sinc_rows, tabulated
+from app.core.discrepancy.box_discrepancy import prepare_points, sinc_rows
 from service_tests.cases import each
 
 Matrix = NDArray[np.float64]
@@ -14,7 +14,7 @@ Matrix = NDArray[np.float64]
 def gram_of(frequencies: Matrix, box: Matrix) -> Matrix:
     s = len(frequencies)
     gram = np.empty((s, s))
-    sinc_rows(box, tabulated(frequencies, box), 0, s, np.ones(s), np.empty(s), gram)
+    sinc_rows(box, prepare_points(frequencies, box), 0, s, np.ones(s), np.empty(s), gram)
     return gram
 
 
@@ -41,7 +41,7 @@ def test_the_gram_equals_mpmath_at_any_size(d: int, size: float) -> None:
 @each(("b", "size"), [(1.7, 1e16), (1.7, 1e30), (1.7, 1e100), (1e50, 1.0), (1e150, 1e150), (1e300, 1e4)])
 def test_phases_beyond_two_to_the_53_are_as_exact(b: float, size: float) -> None:
     frequencies, box = size * np.random.default_rng(1).normal(size=(6, 1)), np.array([b])
-    points = tabulated(frequencies, box)
+    points = prepare_points(frequencies, box)
     gram = gram_of(frequencies, box)
     with mp.workdps(700):
         for m in range(6):

@@ -62,7 +62,7 @@ def test_b_bit_codes_are_the_lowest_bits_and_the_others_are_made_of_them(bits: i
     for row, codes in zip(packed.tolist(), plain, strict=True):
         number = sum(code << (j * bits) for j, code in enumerate(codes))
         assert row == list(number.to_bytes(-(-13 * bits // 8), "little"))
-    assert packing.unpacked(packed, 13).tolist() == plain
+    assert packing.unpack(packed, 13).tolist() == plain
 
 
 @pytest.mark.parametrize("bits", [32, 64])

@@ -5,7 +5,7 @@ import pytest
 
 from app.core.errors import InvalidOption
 from app.core.hashing.encodings import BitsOf, CodeOptions, Encoding
-from app.core.hashing.signed_codes import SIGNED, signed_encoder, written
+from app.core.hashing.signed_codes import SIGNED, signed_encoder, write_bits
 from service_tests.cases import each
 from service_tests.core.hashing.test_reimplementation import WORD, mixed
 
@@ -33,7 +33,7 @@ def drawn(s: int, n: int = 7) -> tuple[list[list[int]], np.ndarray]:
 def test_fingerprints_are_those_of_the_reference(s: int, each: int, width: int) -> None:
     bits, packed = drawn(s)
     by = signed_encoder(CodeOptions(FINGERPRINT, width, rows_per_band=each), s)
-    found = written(packed, s, by)
+    found = write_bits(packed, s, by)
     assert found.dtype == np.dtype(f"uint{width}")
     assert found.shape == (len(bits), s // each) == (len(bits), *by.row(s, 3)[0])
     assert found.tolist() == [fingerprints(row, each, width) for row in bits]
@@ -41,7 +41,7 @@ def test_fingerprints_are_those_of_the_reference(s: int, each: int, width: int) 
 
 def test_packed_bits_stay_as_they_are() -> None:
     _, packed = drawn(100)
-    np.testing.assert_array_equal(written(packed, 100, SIGNED), packed)
+    np.testing.assert_array_equal(write_bits(packed, 100, SIGNED), packed)
     assert SIGNED.row(100, 3)[0] == (13,)
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from app.core.hashing.encodings import Encoder, Encoding
-from app.core.hashing.signed_codes import SIGNED, agreeing, estimated, sign_law, written
+from app.core.hashing.signed_codes import SIGNED, agreeing, estimate_kernel, sign_law, write_bits
 from service_tests.cases import each
 from service_tests.core.hashing.test_sign_law import KERNELS, profile
 
@@ -23,7 +23,7 @@ def counts_of(kernel: float, s: int, by: Encoder, name: str) -> Any:
 
 def found_of(kernel: float, s: int, by: Encoder, name: str, known: bool = True) -> Any:
     counts, exact = counts_of(kernel, s, by, name), np.full(DRAWS, kernel)
-    return estimated(counts, s, by, sign_law(profile(KERNELS[name])), exact if known else None)
+    return estimate_kernel(counts, s, by, sign_law(profile(KERNELS[name])), exact if known else None)
 
 
 @pytest.mark.parametrize("by", [SIGNED, BANDS], ids=["bits", "bands"])
@@ -35,8 +35,8 @@ def test_the_bias_that_is_told_is_that_of_the_mean_of_estimates(name: str, kerne
     law, n_codes = sign_law(profile(KERNELS[name])), s // by.rows_per_band
     counts = np.arange(n_codes + 1)
     rate = (1 - law.rates(np.array([kernel]))[0]) ** by.rows_per_band
-    mean = stats.binom.pmf(counts, n_codes, rate) @ estimated(counts, s, by, law, None)["estimate"]
-    told = estimated(counts, s, by, law, np.full(n_codes + 1, kernel))["bias"]
+    mean = stats.binom.pmf(counts, n_codes, rate) @ estimate_kernel(counts, s, by, law, None)["estimate"]
+    told = estimate_kernel(counts, s, by, law, np.full(n_codes + 1, kernel))["bias"]
     assert (told == told[0]).all()
     assert told[0] == pytest.approx(mean - kernel, rel=0.01)
     assert -5 / n_codes < told[0] < -0.05 / n_codes
@@ -67,6 +67,6 @@ def test_agreements_are_counted_bit_by_bit_and_what_is_behind_the_last_says_noth
     if s % 8:
         of_x[:, -1] |= 0xFF << s % 8 & 0xFF
         np.testing.assert_array_equal(agreeing(of_x, of_y, s, SIGNED), (x == y).sum(axis=1))
-    bands_x, bands_y = (written(rows, s, BANDS) for rows in (of_x, of_y))
+    bands_x, bands_y = (write_bits(rows, s, BANDS) for rows in (of_x, of_y))
     whole = (x == y)[:, : s // 4 * 4].reshape(50, -1, 4).all(axis=2).sum(axis=1)
     np.testing.assert_array_equal(agreeing(bands_x, bands_y, s, BANDS), whole)

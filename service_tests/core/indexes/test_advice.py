@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.advice import AdviceOptions, advice_bytes, advised, check
-from app.core.indexes.hashed_rows import hashed
+from app.core.indexes.advice import AdviceOptions, advice_bytes, advise, check
+from app.core.indexes.hashed_rows import hash_rows
 from app.core.maps import FeatureMap
 from app.core.progress import Progress, no_pause
 from service_tests.cases import with_nightly
@@ -30,7 +30,7 @@ def asked(**options: Any) -> AdviceOptions:
 def advice(rows: str, **options: Any) -> Any:
     """Advice on some rows, and its picture."""
     of = {"positive": LETTERS, "signed": STANDARDISED, "similar": SIMILAR}[rows]
-    return advised(made(of), of[:1700], asked(**options), Progress(), 2)
+    return advise(made(of), of[:1700], asked(**options), Progress(), 2)
 
 
 def made(rows: Any) -> FeatureMap:
@@ -40,7 +40,7 @@ def made(rows: Any) -> FeatureMap:
 
 def searched(one: FeatureMap, rows: Any, queries: Any, bands: int, r: int, k: int) -> tuple[float, float]:
     """Recall of candidates and the share of rows that are candidates, by looking at all bands."""
-    codes, wanted = hashed(one, rows, no_pause), hashed(one, queries, no_pause)
+    codes, wanted = hash_rows(one, rows, no_pause), hash_rows(one, queries, no_pause)
     gram = one.exact_gram(queries, rows)
     near = np.argsort(-gram, axis=1, kind="stable")[:, :k]
     same = (wanted[:, None] == codes)[:, :, : bands * r].reshape(len(queries), len(rows), bands, r)
@@ -94,7 +94,7 @@ def test_too_few_rows_and_maps_without_codes_are_refused() -> None:
 
 def test_the_smallest_dataset_and_the_smallest_map_have_advice() -> None:
     rows = np.random.default_rng(9).normal(size=(100, 4))
-    found = advised(hashing(s=1), rows, asked(k=50), Progress(), 1).answer
+    found = advise(hashing(s=1), rows, asked(k=50), Progress(), 1).answer
     assert (found["rows"], found["queries"]) == (80, 20)
     assert [one["rows_per_band"] for one in found["bandings"]] == [1]
 
@@ -103,7 +103,7 @@ def test_the_smallest_dataset_and_the_smallest_map_have_advice() -> None:
 def test_it_takes_no_more_memory_than_it_says() -> None:
     rows, one = np.random.default_rng(9).normal(size=(20_000, 4)), hashing(s=512)
     tracemalloc.start()
-    advised(one, rows, asked(), Progress(), 1)
+    advise(one, rows, asked(), Progress(), 1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < advice_bytes(one, rows, 10) < 4 * peak

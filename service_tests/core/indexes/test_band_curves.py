@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.core.indexes.hashed_rows import first_bands, predicted, tried
+from app.core.indexes.hashed_rows import candidate_sizes, first_bands, predict_share
 from app.core.progress import no_pause
 from service_tests.cases import each
 
@@ -20,9 +20,9 @@ def agreeing(queries: np.ndarray, m: int, rate: float) -> np.ndarray:
 def test_as_many_are_found_as_predicted(rate: float, r: int, b: int) -> None:
     queries = RNG.integers(0, 128, (60, 192), np.uint8)
     near, unlike = agreeing(queries, 40, rate), np.full((50, 192), 255, np.uint8)
-    first = first_bands(queries, near, unlike, 2, no_pause).neighbours[tried(192).index(r)]
+    first = first_bands(queries, near, unlike, 2, no_pause).neighbours[candidate_sizes(192).index(r)]
     found = ((first >= 0) & (first < b)).mean()
-    wanted = predicted(np.array([rate]), np.ones(1), b, r)
+    wanted = predict_share(np.array([rate]), np.ones(1), b, r)
     assert wanted == pytest.approx(1 - (1 - rate**r) ** b, rel=1e-12)
     # 2,400 pairs, whose hashes are drawn each by itself.
     assert abs(found - wanted) < 3.5 * np.sqrt(max(wanted * (1 - wanted), 1e-3) / first.size)
@@ -35,7 +35,7 @@ def test_each_pair_is_counted_once_in_the_band_in_which_a_search_first_looks_at_
     sampled = RNG.integers(0, values, (50, s), np.uint8)
     found = first_bands(queries, queries[:, None], sampled, 1, no_pause)
     assert (found.neighbours == 0).all(), "a row agrees with itself in the first band"
-    for number, r in enumerate(tried(s)):
+    for number, r in enumerate(candidate_sizes(s)):
         same = (queries[:, None] == sampled)[:, :, : s // r * r].reshape(7, 50, s // r, r).all(axis=3)
         new = (same.cumsum(axis=2) > 0).sum(axis=1)
         entries = same.sum(axis=1).cumsum(axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.hashed_rows import hashed, law_of, packed_codes
+from app.core.indexes.hashed_rows import hash_rows, law_of, packed_codes
 from app.core.maps import FeatureMap
 from app.core.progress import no_pause
 from service_tests.core.specs import fourier, hashing
@@ -24,7 +24,7 @@ def signed(s: int = 4096) -> FeatureMap:
 @pytest.mark.parametrize("made", [hashing(input_dim=16, s=2048), signed()], ids=["gmm", "signed"])
 def test_hashes_agree_at_the_rates_of_the_law(made: FeatureMap) -> None:
     law, exact = law_of(made), made.exact_pairs(X, Y)
-    x, y = (hashed(made, rows, no_pause) for rows in (X, Y))
+    x, y = (hash_rows(made, rows, no_pause) for rows in (X, Y))
     s = made.n_frequencies
     assert x.shape == (300, s)
     assert x.max() < 1 << law.encoder.bits

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.indexes.kept_rows import kept, restored
+from app.core.indexes.kept_rows import pack_rows, unpack_rows
 
 RNG = np.random.default_rng(5)
 DENSE = RNG.normal(size=(6, 9)) * (RNG.random((6, 9)) < 0.6)
@@ -17,19 +17,19 @@ def as_dense(rows: object) -> np.ndarray:
 def test_dense_and_sparse_rows_come_back_bit_for_bit(rows: np.ndarray) -> None:
     with np.errstate(over="ignore"):
         rows = np.where(np.isfinite(rows), rows, 1.0)
-    both = kept(rows), kept(sparse.csr_array(rows))
+    both = pack_rows(rows), pack_rows(sparse.csr_array(rows))
     for found in (*both, [both[i % 2][i] for i in range(6)]):
-        again = restored(found, 9)
+        again = unpack_rows(found, 9)
         assert again.dtype == np.float64
         np.testing.assert_array_equal(as_dense(again), rows.astype(np.float64))
-    assert sparse.issparse(restored(both[1], 9))
-    assert not sparse.issparse(restored(both[0], 9))
+    assert sparse.issparse(unpack_rows(both[1], 9))
+    assert not sparse.issparse(unpack_rows(both[0], 9))
 
 
 def test_what_is_no_row_is_refused() -> None:
     rows = sparse.csr_array(NARROW[:1])
-    for stored in (b"", b"\7", kept(NARROW)[0][:-1], kept(rows)[0] + b"\0", b"\2\1"):
+    for stored in (b"", b"\7", pack_rows(NARROW)[0][:-1], pack_rows(rows)[0] + b"\0", b"\2\1"):
         with pytest.raises((ValueError, IndexError)):
-            restored([stored, *kept(rows)], 9)
+            unpack_rows([stored, *pack_rows(rows)], 9)
     with pytest.raises(ValueError, match="has an entry"):
-        restored(kept(sparse.csr_array(np.eye(9)[8:])), 8)
+        unpack_rows(pack_rows(sparse.csr_array(np.eye(9)[8:])), 8)

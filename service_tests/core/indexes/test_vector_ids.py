@@ -3,14 +3,14 @@ import random
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.indexes.labels import at, check_different, count, every, every_written, read, written
+from app.core.indexes.labels import at, check_different, count, encode_id, encode_ids, every, read
 from service_tests.cases import each
 
 IDS = [0, -1, 7, "7", "...", (1 << 64) - 1, -(1 << 63), "i7", "s7", "é\0", "a" * 1024]
 
 
 def test_ids_are_read_as_they_were_written_and_numbers_are_no_strings() -> None:
-    kept = every_written(IDS, "/ids")
+    kept = encode_ids(IDS, "/ids")
     assert [read(one) for one in kept] == IDS
     assert [type(read(one)) for one in kept] == [type(one) for one in IDS]
     assert len({*kept}) == len(IDS)
@@ -19,16 +19,16 @@ def test_ids_are_read_as_they_were_written_and_numbers_are_no_strings() -> None:
 @each("bad", ["", ".", "..", "a" * 1025, "é" * 513, "\ud800", 1 << 64, -(1 << 63) - 1, True, 1.0, None, [1], b"a"])
 def test_what_is_no_id_is_refused_where_it_stands(bad: object) -> None:
     with pytest.raises(InvalidInput) as refused:
-        every_written([1, bad], "/ids")
+        encode_ids([1, bad], "/ids")
     assert refused.value.pointer == "/ids/1"
     with pytest.raises(InvalidInput):
-        written(bad, "")
+        encode_id(bad, "")
 
 
 def test_an_id_that_comes_twice_is_refused_at_its_second_place() -> None:
     check_different([b"i1", b"s1"], "/ids")
     with pytest.raises(InvalidInput, match="rows 1 and 3 have the same id 'b'") as refused:
-        every_written(["a", "b", "c", "b"], "/ids")
+        encode_ids(["a", "b", "c", "b"], "/ids")
     assert refused.value.pointer == "/ids/3"
 
 

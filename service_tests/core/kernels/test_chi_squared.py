@@ -78,7 +78,7 @@ def test_rows_of_two_to_the_31_entries_stay_sparse() -> None:
     x, y = row([0, 7, (1 << 31) - 1]), row([9, 7, (1 << 31) - 1])
     made = chi_squared(gamma=0.5)
     assert made.compares_sparse
-    assert made.prepared(x) is x
+    assert made.prepare(x) is x
     assert made.exact(x, y).item() == pytest.approx(exp(-0.5 * 2), rel=1e-15)
     assert made.pairs(x, y).item() == pytest.approx(exp(-0.5 * 2), rel=1e-15)
     assert made.exact_bytes(x, y) < 400
@@ -91,8 +91,8 @@ def test_a_negative_entry_is_refused_with_its_place(form: Any) -> None:
     x[2, 3] = 0.0
     x[3, 4], x[4, 0] = -0.25, -7.0
     with pytest.raises(InvalidInput, match=r"row 3, column 4 is -0.25; kernel chi_squared wants 0 or more") as caught:
-        chi_squared().prepared(form(x), "/x")
+        chi_squared().prepare(form(x), "/x")
     assert caught.value.pointer == "/x/3/4"
     x[3, 4], x[4, 0] = -0.0, 0.0
-    chi_squared().prepared(form(x))
-    chi_squared().prepared(form(x[:0]))
+    chi_squared().prepare(form(x))
+    chi_squared().prepare(form(x[:0]))

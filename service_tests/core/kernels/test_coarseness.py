@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from app.core.kernels.rounding import MOST, coarseness_warnings
-from app.core.maps import made
+from app.core.maps import make_map
 from service_tests.cases import each
 from service_tests.core.specs import kernel, spec
 
@@ -50,7 +50,7 @@ def test_the_warning_comes_where_features_are_off_by_more_than_some_1e_4_and_onl
         x = shift + 10 * RNG.random((60, 4))
         own = {"kind": sampler} | ({"landmarks": x[:40].tolist()} if sampler == "uploaded_landmarks" else {})
         kwargs = {"sampler": own, "s": None if "landmarks" in own else 512, "kernel": {"kind": "gaussian", "sigma": 5}}
-        single, double = (made(spec(**kwargs, dtype=dtype)) for dtype in ("float32", "float64"))
+        single, double = (make_map(spec(**kwargs, dtype=dtype)) for dtype in ("float32", "float64"))
         added = np.abs(single.gram(x, x) - double.gram(x, x)).max()
         assert bool(single.warnings(x)) == is_coarse, shift
         assert double.warnings(x) == ()

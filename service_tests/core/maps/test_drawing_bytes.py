@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.building import Building
-from app.core.maps import build, family_of, opened
+from app.core.maps import build, family_of, open_map
 from app.core.maps.fourier.fourier_map import FourierMap
 from service_tests.cases import with_nightly
 from service_tests.core.combinations import with_rows
@@ -72,7 +72,7 @@ def taken(of: Any, building: Building) -> int:
         building.rows("d", "")
     tracemalloc.start()
     made = build(of, building)
-    opened(of, made.arrays)
+    open_map(of, made.arrays)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     return peak

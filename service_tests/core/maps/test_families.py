@@ -14,7 +14,7 @@ import pytest
 import app
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ShiftInvariantKernel
-from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, opened
+from app.core.maps import FAMILIES, FeatureMap, Gives, family_of, open_map
 from app.core.samplers.base import FrequencySampler
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import (
@@ -49,7 +49,7 @@ def names(node: ast.AST) -> set[str]:
 def built(of: type[FeatureMap], **members: Any) -> FeatureMap:
     its_kernel, its_sampler = FIRST[of]
     made = spec(**{"kernel": its_kernel, "sampler": its_sampler} | members)
-    return opened(made, of.build(made, with_rows()).arrays)
+    return open_map(made, of.build(made, with_rows()).arrays)
 
 
 @pytest.mark.parametrize("form", with_nightly(["phase"], ["cos_sin"]))
@@ -71,7 +71,7 @@ def test_what_is_built_is_what_was_said_before(
     assert sum(array.nbytes for array in found.arrays.values()) <= its_family.frozen_bytes(made)
     most, columns = its_family.largest(made)
     assert 0 < found.n_frequencies <= most
-    feature_map = opened(made, found.arrays)
+    feature_map = open_map(made, found.arrays)
     if feature_map.form is None:  # of dependent landmarks some columns are left out
         assert found.n_output <= columns == most
     else:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from app.core.arrays import Rows
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import FourierMap, made, opened
+from app.core.maps import FourierMap, make_map, open_map
 from app.core.spec import MapSpec
 from service_tests.cases import each
 from service_tests.core.combinations import LAWS, LEARNED, OTHER_FAMILIES, dimensions, variants, with_rows
@@ -142,7 +142,7 @@ def digest_of_codes(its_sampler: str, name: str) -> str:
             encoder = Encoder(Encoding.b_bit, 8, BitsOf.pair)
         case "fingerprint":
             encoder = Encoder(Encoding.fingerprint, 64)
-    sampling = made(gmm_spec(input_dim=input_dim, s=100, kernel=its_kernel, sampler={"kind": its_sampler}))
+    sampling = make_map(gmm_spec(input_dim=input_dim, s=100, kernel=its_kernel, sampler={"kind": its_sampler}))
 
     def digest(rows: Rows) -> str:
         codes = sampling.codes(rows, encoder)
@@ -158,7 +158,7 @@ def digest_of_codes(its_sampler: str, name: str) -> str:
 
 
 def last(of: MapSpec) -> list[float]:
-    arrays = opened(of, FourierMap.build(of, with_rows(of.input_dim)).arrays).arrays
+    arrays = open_map(of, FourierMap.build(of, with_rows(of.input_dim)).arrays).arrays
     tail = [arrays["weights"][-1], *arrays.get("offsets", [])[-1:]]
     return [*arrays["frequencies"][-1].tolist(), *map(float, tail)]
 

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from app.core.arrays import in_dtype
 from app.core.hashing.encodings import Encoder, Encoding
-from app.core.maps import Gives, made
+from app.core.maps import Gives, make_map
 from service_tests.cases import each
 from service_tests.core.specs import spec
 
@@ -40,7 +40,7 @@ MAPS: dict[str, dict[str, Any]] = {
 @each("members", MAPS.values())
 def test_what_a_map_makes_is_of_rounded_rows_and_the_exact_kernel_is_not(members: dict[str, Any], form: Any) -> None:
     of = spec(**{"input_dim": 8, "sampler": {"kind": "sobol"}, "s": 16, "dtype": "float32"} | members)
-    its_map, x = made(of), form(ROWS)
+    its_map, x = make_map(of), form(ROWS)
     single = in_dtype(x, np.dtype(np.float32))
     its_map.check_rows(x, "/vectors")
     assert its_map.operations(x) == its_map.operations(single)
@@ -51,7 +51,7 @@ def test_what_a_map_makes_is_of_rounded_rows_and_the_exact_kernel_is_not(members
         for encoding in (Encoding.pairs, Encoding.zero_bit):
             np.testing.assert_array_equal(its_map.codes(x, Encoder(encoding)), its_map.codes(single, Encoder(encoding)))
     kernel, y = of.kernel, form(ROWS[::-1])
-    exact = kernel.exact(kernel.prepared(x), kernel.prepared(x))
+    exact = kernel.exact(kernel.prepare(x), kernel.prepare(x))
     np.testing.assert_allclose(its_map.exact_gram(x, x), exact, rtol=0, atol=1e-14 * np.abs(exact).max())
     np.testing.assert_allclose(its_map.exact_pairs(x, y), exact[:, ::-1].diagonal(), rtol=1e-13)
     assert np.abs(its_map.exact_gram(single, single) - exact).max() > 1e-10
@@ -59,7 +59,7 @@ def test_what_a_map_makes_is_of_rounded_rows_and_the_exact_kernel_is_not(members
 
 def test_a_row_near_the_centre_keeps_the_sign_that_it_came_with_in_the_exact_kernel_alone() -> None:
     members = {"kernel": {"kind": "gmm", "center": [1e8] * 3}, "sampler": {"kind": "gcws"}, "s": 400}
-    its_map = made(spec(input_dim=3, dtype="float32", **members))
+    its_map = make_map(spec(input_dim=3, dtype="float32", **members))
     x, y = np.array([[1e8 + 3, 1e8 - 1, 1e8 + 64]]), np.array([[1e8 + 1, 1e8 - 3, 1e8 + 64]])
     assert its_map.exact_gram(x, y).item() == pytest.approx((1 + 1 + 64) / (3 + 3 + 64))
     assert its_map.gram(x, y).item() == 1  # float32 has numbers 8 apart there

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.core.errors import InvalidInput
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.recommendations.candidates import (
     Wanted,
     at_multiples,
@@ -27,11 +27,11 @@ def tried(*asked: Any) -> list[tuple[Sampler, MapSpec | str]]:
 @each("model", SAMPLERS)
 def test_each_sampler_is_tried_or_says_why_not(model: type[AnySampler]) -> None:
     room = [(kernel(members), d, most) for members in KERNELS for d in (2, 16, 300) for most in (16, 512)]
-    found = [one for its, d, most in room for one in model.tried(its, d, most, "letters")]
+    found = [one for its, d, most in room for one in model.suggest(its, d, most, "letters")]
     assert bool(found) != bool(model.untried), "either it is tried for some kernel, or says why it is not"
     assert all(type(one) is model for one in found)
     assert all(one.learned_from == "letters" for one in found if one.learns)
-    assert not [one for its, d, most in room for one in model.tried(its, d, most, None) if one.learns]
+    assert not [one for its, d, most in room for one in model.suggest(its, d, most, None) if one.learns]
 
 
 def test_kernels_are_stretched_by_their_length_scale() -> None:
@@ -52,7 +52,7 @@ def test_no_candidate_is_wider_than_asked_and_every_refusal_has_a_reason(members
         if isinstance(candidate, str):
             assert candidate
             continue
-        assert made(candidate).n_output <= 200
+        assert make_map(candidate).n_output <= 200
         assert candidate.seed == 3
     specs = [one for _, one in tried(kernel(members), 16, 1 << 13, Wanted(None, None), 3) if not isinstance(one, str)]
     assert len(specs) >= (1 if members["kind"] == "gmm" else 5)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from app.core.building import Building
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.recommendations.candidates import Wanted
 from app.core.recommendations.measuring import MOST_LEARNED, shared_out
-from app.core.recommendations.trials import recommended
+from app.core.recommendations.trials import recommend
 from service_tests.core.recommendations.test_trials import kernel, sampler
 from service_tests.core.specs import spec
 
@@ -61,9 +61,7 @@ def test_what_is_measured_on_is_never_learned_from(
 
 
 def test_errors_are_of_rows_that_were_not_learned_from() -> None:
-    found = recommended(
-        ROWS, [GAUSSIAN], wanted(samplers=[UNIFORM]), seeds=1, seed=4, building=building(), shares=SHARED
-    )
+    found = recommend(ROWS, [GAUSSIAN], wanted(samplers=[UNIFORM]), seeds=1, seed=4, building=building(), shares=SHARED)
     trial = next(trial for trial in found["ranked"] if trial["spec"]["s"] == 128)
     reported = ROWS[SHARED.reported.measured]
     learned = {row.tobytes() for row in LETTERS[SHARED.reported.learned]}
@@ -71,7 +69,7 @@ def test_errors_are_of_rows_that_were_not_learned_from() -> None:
     # Up to 48 maps are for choosing, and those of the next ten seeds are told of.
     for seed in range(52, 62):
         around = Building(rows=lambda *_: LETTERS[SHARED.reported.learned])
-        its_map = made(spec(**trial["spec"] | {"seed": seed}), around)
+        its_map = make_map(spec(**trial["spec"] | {"seed": seed}), around)
         assert {row.tobytes() for row in np.asarray(its_map.arrays["landmarks"])} <= learned
         exact = its_map.exact_gram(reported, reported)
         # Entries off the diagonal count for as many as there are of 300 rows.

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from app.core.kernels import Kernel
 from app.core.recommendations import trials
 from app.core.recommendations.candidates import Wanted, recommended_bytes
-from app.core.recommendations.trials import recommended
+from app.core.recommendations.trials import recommend
 from app.core.spec import Sampler
 from service_tests.cases import with_nightly
 
@@ -59,9 +59,9 @@ def test_memory_stays_within_what_is_reckoned(
         np.random.default_rng(5).normal(size=(n, input_dim)).astype(np.float32),
         Wanted(budget, None, samplers),
     )
-    recommended(rows[:2], [kernel], Wanted(4, None, samplers), seeds=1)  # what is compiled and imported stays
+    recommend(rows[:2], [kernel], Wanted(4, None, samplers), seeds=1)  # what is compiled and imported stays
     tracemalloc.start()
-    recommended(rows, [kernel], wanted, seeds=1)
+    recommend(rows, [kernel], wanted, seeds=1)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert 0.15 < peak / recommended_bytes(n, input_dim, wanted, kernel) < 1

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
-from app.core.recommendations.trials import TIE_RATE, Trial, in_order, is_hopeless, tied
+from app.core.recommendations.trials import TIE_RATE, Trial, in_order, is_hopeless, is_tied_with
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
 
@@ -39,7 +39,7 @@ def test_what_is_as_good_is_told_apart_as_rarely_as_is_said(maps: int, is_fresh:
         luck = rng.normal(size=maps)
         pair = (0.2 + 0.01 * (luck + rng.normal(size=maps)) for _ in range(2))
         first, best = (trial([0.2] * 2, fresh=errors) if is_fresh else trial(errors) for errors in pair)
-        apart += not tied(first, best, ERRORS)
+        apart += not is_tied_with(first, best, ERRORS)
     error = (TIE_RATE * (1 - TIE_RATE) / repeats) ** 0.5
     assert abs(apart / repeats - TIE_RATE) < 4 * error
 
@@ -47,17 +47,17 @@ def test_what_is_as_good_is_told_apart_as_rarely_as_is_said(maps: int, is_fresh:
 def test_what_is_worse_is_told_apart_and_what_is_better_is_not() -> None:
     noise = 0.001 * np.random.default_rng(2).normal(size=6)
     best, worse = trial(0.2 + noise), trial(0.21 + noise[::-1])
-    assert tied(worse, best, ERRORS) is False
-    assert tied(best, worse, ERRORS) is True
-    assert tied(best, best, ERRORS) is True
-    assert tied(trial([0.2]), best, ERRORS) is None
+    assert is_tied_with(worse, best, ERRORS) is False
+    assert is_tied_with(best, worse, ERRORS) is True
+    assert is_tied_with(best, best, ERRORS) is True
+    assert is_tied_with(trial([0.2]), best, ERRORS) is None
 
 
 def test_of_scores_the_larger_is_better() -> None:
     noise = 0.001 * np.random.default_rng(2).normal(size=6)
     good, bad = trial([0.5] * 6, scores=0.9 + noise), trial([0.1] * 6, scores=0.8 + noise[::-1])
-    assert tied(bad, good, SCORES) is False
-    assert tied(good, bad, SCORES) is True
+    assert is_tied_with(bad, good, SCORES) is False
+    assert is_tied_with(good, bad, SCORES) is True
 
 
 def test_the_narrowest_that_reaches_a_target_on_both_parts_comes_first() -> None:

@@ -11,11 +11,11 @@ from pydantic import TypeAdapter
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, make_map
 from app.core.recommendations import measuring
 from app.core.recommendations.candidates import Objective, Wanted
 from app.core.recommendations.measuring import shared_out
-from app.core.recommendations.trials import recommended
+from app.core.recommendations.trials import recommend
 from app.core.spec import Sampler
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
@@ -57,13 +57,13 @@ def plain_errors(rows: Any, seeds: range) -> list[float]:
     errors = []
     for seed in seeds:
         its = spec(input_dim=16, s=64, seed=seed, kernel=KERNELS[0], sampler={"kind": "sobol"})
-        z = made(its).transform(rows).astype(np.float64)
+        z = make_map(its).transform(rows).astype(np.float64)
         errors.append(float(np.sqrt((times * (z @ z.T - exact) ** 2).sum() / (times * exact**2).sum())))
     return errors
 
 
 def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
-    ranked = recommended(ROWS[:100], [kernel(KERNELS[0])], Wanted(128, None, [sampler(kind="sobol")]), seeds=2, seed=9)
+    ranked = recommend(ROWS[:100], [kernel(KERNELS[0])], Wanted(128, None, [sampler(kind="sobol")]), seeds=2, seed=9)
     assert ranked["target_reached"] is None
     trial = ranked["ranked"][0]
     assert trial["n_output"] == 128
@@ -82,7 +82,7 @@ def test_the_errors_are_those_of_a_plain_computation_over_the_seeds() -> None:
 
 def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_told_of() -> None:
     work = WatchedWork()
-    answer = recommended(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), building=Building(progress=work))
+    answer = recommend(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), building=Building(progress=work))
     maps = [trial["maps"] for trial in answer["ranked"]]
     assert maps[0] == 10
     assert min(maps) == 3
@@ -103,7 +103,7 @@ def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest
     monkeypatch.setattr(measuring, "_seconds", seconds)
     samplers = tuple(sampler(kind=kind) for kind in ("sobol", "monte_carlo", "structured_orthogonal", "antithetic"))
     wanted = Wanted(None, 0.3, samplers, objective=Objective.time)
-    answer = recommended(ROWS[:200], [kernel(KERNELS[0])], wanted, seeds=2)
+    answer = recommend(ROWS[:200], [kernel(KERNELS[0])], wanted, seeds=2)
     found = answer["ranked"]
     within = [trial for trial in found if trial["error_mean"] <= 0.3]
     assert answer["target_reached"] is True
@@ -116,12 +116,12 @@ def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest
     narrowest = min(trial["n_output"] for trial in within)
     assert narrowest < found[0]["n_output"] <= 4 * narrowest
     assert max(trial["n_output"] for trial in found) <= 4 * narrowest
-    by_width = recommended(ROWS[:200], [kernel(KERNELS[0])], wanted._replace(objective=Objective.error), seeds=2)
+    by_width = recommend(ROWS[:200], [kernel(KERNELS[0])], wanted._replace(objective=Objective.error), seeds=2)
     assert by_width["ranked"][0]["n_output"] == narrowest == max(trial["n_output"] for trial in by_width["ranked"])
 
 
 def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error() -> None:
-    answer = recommended(ROWS[:200], [kernel(KERNELS[0])], Wanted(128, 1e-4), seeds=1)
+    answer = recommend(ROWS[:200], [kernel(KERNELS[0])], Wanted(128, 1e-4), seeds=1)
     assert answer["target_reached"] is False
     found = answer["ranked"]
     assert found[0]["choosing_error"] == min(trial["choosing_error"] or 0 for trial in found) > 1e-4
@@ -134,6 +134,6 @@ def test_a_target_out_of_reach_of_the_budget_is_answered_with_the_smallest_error
 
 def test_what_cannot_be_tried_at_all_is_refused_with_its_reasons() -> None:
     with pytest.raises(InvalidInput, match="no sampler can be tried: gcws: sampler gcws hashes"):
-        recommended(ROWS[:20], [kernel(KERNELS[0])], Wanted(64, None, [sampler(kind="gcws")]))
+        recommend(ROWS[:20], [kernel(KERNELS[0])], Wanted(64, None, [sampler(kind="gcws")]))
     with pytest.raises(InvalidInput, match="1 rows came"):
-        recommended(ROWS[:1], [kernel(KERNELS[0])], Wanted(64, None))
+        recommend(ROWS[:1], [kernel(KERNELS[0])], Wanted(64, None))

@@ -43,8 +43,8 @@ def test_each_point_lowers_the_discrepancy_of_those_before_more_than_the_bases_w
     )
     measure = BoxDiscrepancy(kernel, box)
     for t in range(16):
-        found = measure.normalized(made[: t + 1])
-        assert found <= measure.normalized(np.concatenate([made[:t], base[t : t + 1]])) + 1e-15
+        found = measure.evaluate(made[: t + 1])
+        assert found <= measure.evaluate(np.concatenate([made[:t], base[t : t + 1]])) + 1e-15
         # A minimum: small steps in units of the law do not go down by more than the tolerance.
         for step in np.random.default_rng(t).normal(scale=1e-3, size=(5, d)) / kernel.scales(d):
-            assert measure.normalized(np.concatenate([made[:t], made[t : t + 1] + step])) > found - 2e-5
+            assert measure.evaluate(np.concatenate([made[:t], made[t : t + 1] + step])) > found - 2e-5

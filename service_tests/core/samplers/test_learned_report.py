@@ -9,7 +9,7 @@ from scipy import sparse
 from app.core.arrays import dense
 from app.core.building import Use
 from app.core.samplers.base import FrequencySet
-from app.core.samplers.learning import Split, reported, split
+from app.core.samplers.learning import Split, add_report, split
 from service_tests.core.specs import product_kernel
 
 KERNEL = product_kernel("gaussian", [1.0, 2.0, 0.7])
@@ -44,7 +44,7 @@ def test_figures_are_those_of_matrices(is_complex: bool, normalize: bool) -> Non
     use, rng = Use(is_complex=is_complex, normalize=normalize), np.random.default_rng(3)
     rows = Split(rng.normal(size=(60, 3)), rng.normal(size=(25, 3)))
     start, found = sets(20), sets(30, seed=1)
-    made = reported(found, start, "base halton", (0.5, 0.25), KERNEL, rows, use, lambda: None)
+    made = add_report(found, start, "base halton", (0.5, 0.25), KERNEL, rows, use, lambda: None)
     assert made.report is not None
     for of, name in ((rows.learned, "{}"), (rows.held_out, "{}_held_out")):
         for one, figure in ((start, "gram_error_start"), (found, "gram_error")):
@@ -61,20 +61,20 @@ def test_a_set_that_is_worse_than_its_start_warns_with_both_figures() -> None:
         (Split(rows, rows[:0]), "Gram error on 200 rows of the dataset ({}, here {})"),
     ):
         # The objective says the contrary, and does not count.
-        made = reported(worse, better, "base sobol", (2.0, 1.0), KERNEL, rows_of, Use(), lambda: None)
+        made = add_report(worse, better, "base sobol", (2.0, 1.0), KERNEL, rows_of, Use(), lambda: None)
         of = rows_of.held_out if len(rows_of.held_out) else rows_of.learned
         figures = (f"{plain(one, of, Use()):.4g}" for one in (better, worse))
         assert made.warnings == ("told", f"base sobol alone has the smaller {words.format(*figures)}: take it")
-        made = reported(better, worse, "base sobol", (1.0, 2.0), KERNEL, rows_of, Use(), lambda: None)
+        made = add_report(better, worse, "base sobol", (1.0, 2.0), KERNEL, rows_of, Use(), lambda: None)
         assert made.warnings == ("told",)
 
 
 def test_without_a_dataset_the_objective_decides_and_no_gram_error_is_told() -> None:
     one = sets(10)
     for end, warned in ((1.02, True), (1.005, False), (0.5, False)):
-        made = reported(one, one, "base halton", (1.0, end), KERNEL, None, Use(), lambda: None)
+        made = add_report(one, one, "base halton", (1.0, end), KERNEL, None, Use(), lambda: None)
         assert made.report is not None
         assert not any("gram" in name or "rows" in name for name in made.report)
         assert any("alone has the smaller box discrepancy (1, here 1.02)" in told for told in made.warnings) == warned
-    made = reported(one, one, "base halton", (0.0, 1e-16), KERNEL, None, Use(), lambda: None)
+    made = add_report(one, one, "base halton", (0.0, 1e-16), KERNEL, None, Use(), lambda: None)
     assert made.warnings == ("told",)

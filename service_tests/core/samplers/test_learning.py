@@ -35,7 +35,7 @@ def test_the_objective_falls_and_is_that_of_the_arrays(its_kernel: Fields, d: in
     made = built(**members)
     assert made.report is not None
     measure = BoxDiscrepancy(kernel(**members["kernel"]), np.full(d, 2.0))
-    found = measure.normalized(made.arrays["frequencies"], made.arrays["weights"])
+    found = measure.evaluate(made.arrays["frequencies"], made.arrays["weights"])
     assert made.report["objective_end"] == pytest.approx(found, rel=1e-9, abs=1e-14)
     assert made.report["points_kept"] == made.n_frequencies == len(made.arrays["weights"]) <= 60
     assert made.report["weight_sum"] == pytest.approx(made.arrays["weights"].sum(), rel=1e-14)

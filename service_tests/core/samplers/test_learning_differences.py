@@ -38,7 +38,7 @@ def on(over: Fields, its_kernel: Fields | None = None, **members: Any) -> dict[s
 
 def error(made: Any, its: Fields, rows: Any, is_complex: bool) -> float:
     of = kernel(**its)
-    rows = of.prepared(rows)
+    rows = of.prepare(rows)
     waves = np.exp(1j * rows @ made.arrays["frequencies"].T)
     found, exact = (waves * made.arrays["weights"]) @ waves.conj().T, of.gram(rows, rows)
     return float(np.linalg.norm(exact - (found if is_complex else found.real)) / np.linalg.norm(exact))

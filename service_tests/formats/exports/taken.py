@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.maps import FeatureMap, build, derived, opened
+from app.core.maps import FeatureMap, build, derived_arrays, open_map
 from app.core.maps.terms import TakenMap
 from app.core.spec import MapSpec
 from app.formats.exports import EXPORTS
@@ -16,8 +16,8 @@ DIGEST = "sha256:" + "0" * 64
 def taken(of: MapSpec) -> tuple[TakenMap, FeatureMap]:
     """A map as it is taken away, and as the service has it."""
     arrays = build(of, with_rows(of.input_dim, its_kernel=of.kernel.kind)).arrays
-    feature_map = opened(of, arrays, 1)
-    every = {**arrays, **derived(of, arrays)}
+    feature_map = open_map(of, arrays, 1)
+    every = {**arrays, **derived_arrays(of, arrays)}
     return TakenMap(of, of.canonical(), DIGEST, feature_map.parameter_stream, every), feature_map
 
 
@@ -37,6 +37,6 @@ def features(feature_map: FeatureMap, rows: Any) -> Any:
 def largest_phase(feature_map: FeatureMap, rows: Any) -> float:
     """The largest phase of the rows, 1 at the least, in float64."""
     of = feature_map.spec
-    prepared = feature_map.compared(of.gate(rows, "/vectors"), "/vectors")
+    prepared = feature_map.prepare_rows(of.gate(rows, "/vectors"), "/vectors")
     frequencies = feature_map.arrays["frequencies"].astype(np.float64)
     return max(1.0, float(np.abs(np.asarray(prepared, np.float64) @ frequencies.T).max()))

@@ -51,7 +51,7 @@ class Features:
         self.nbytes = self._amplitudes.nbytes + self._offsets.nbytes
         """Memory of what is held beside the projection."""
 
-    def aligned(self, frequencies: int) -> int:
+    def align(self, frequencies: int) -> int:
         """The least number from this one on at whose multiples slices of frequencies may begin."""
         alignment = lcm(self._projection.frequencies_per_block, _BITS_PER_BYTE)
         return -(-frequencies // alignment) * alignment
@@ -59,7 +59,7 @@ class Features:
     def use(self, rows: Rows, frequencies: slice, use: Use, pause: Pause) -> None:
         """Have all phases of prepared rows (n, d) and k frequencies used: for some rows, all frequencies in order."""
         n, k = rows.shape[0], frequencies.stop - frequencies.start
-        step, padding = min(k, self.aligned(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
+        step, padding = min(k, self.align(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
         per_block = min(_ROWS_PER_BLOCK, self._projection.most_rows)
 
         def fill(part: slice) -> None:
@@ -107,7 +107,7 @@ def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | Non
     is_complex = features.dtype.kind == "c"
     sums = [np.zeros((n, m), np.finfo(features.dtype).dtype) for _ in range(3 if is_complex else 1)]
     squares_x, squares_y = np.zeros(n), np.zeros(m)
-    for frequencies in row_blocks(features.n_frequencies, features.aligned(_FREQUENCIES_HELD)):
+    for frequencies in row_blocks(features.n_frequencies, features.align(_FREQUENCIES_HELD)):
         of_x, of_y = (features.of(rows, frequencies, pause) for rows in (x, y))
         if features.norms_differ:
             add_squared_norms(of_x, squares_x)

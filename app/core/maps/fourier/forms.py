@@ -21,7 +21,7 @@ from numba import types
 from numba.extending import overload
 
 from app.core.arrays import Array, Floats, Matrix
-from app.core.compiled import compiled, multiply_add
+from app.core.compiled import jit, multiply_add
 from app.core.maps.terms import BaseSpec, Form
 from app.core.norms import add_squared_norms
 from app.core.papers import GMM, MM, QMC, RFF
@@ -50,8 +50,8 @@ def _cosine(phase: float, offset: float, dtype_of: Any) -> Any:
     raise NotImplementedError  # it is chosen by type when a loop is compiled
 
 
-@compiled
-def _turned(sine: Any, cosine: Any, turns: Any) -> tuple[Any, Any]:
+@jit
+def _rotate(sine: Any, cosine: Any, turns: Any) -> tuple[Any, Any]:
     """Sine and cosine of an angle, from those of the angle without so many quarter turns."""
     swap = (turns & 1) != 0
     of_sine, of_cosine = (cosine if swap else sine), (sine if swap else cosine)
@@ -69,8 +69,8 @@ def _chosen_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG0
     return _single_cosine if dtype_of == types.float32 else _double_cosine
 
 
-@compiled
-def _reduced(x: float, k: float, rounded_off: float) -> tuple[float, float]:
+@jit
+def _reduce(x: float, k: float, rounded_off: float) -> tuple[float, float]:
     """The sum x + rounded_off − k·π/2 as one of two numbers, the second of which is far smaller."""
     high = x - k * _PART_1
     part = k * _PART_2
@@ -86,7 +86,7 @@ def _reduced(x: float, k: float, rounded_off: float) -> tuple[float, float]:
 
 def _double(phase: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     k = multiply_add(phase, _PER_RADIAN, _ROUNDING) - _ROUNDING
-    r, left = _reduced(phase, k, 0.0)
+    r, left = _reduce(phase, k, 0.0)
     z = r * r
     half = 0.5 * z
     most = 1 - half
@@ -104,7 +104,7 @@ def _double(phase: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     c = multiply_add(z, c, -1.38888888888741095749e-03)
     c = multiply_add(z, c, 4.16666666666666019037e-02)
     cosine = most + (((1 - most) - half) + multiply_add(z * z, c, -r * left))
-    return _turned(sine, cosine, np.int64(k))
+    return _rotate(sine, cosine, np.int64(k))
 
 
 def _double_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG001
@@ -112,7 +112,7 @@ def _double_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG0
     of_offset = x - phase
     rounded_off = (phase - (x - of_offset)) + (offset - of_offset)  # Knuth's two-sum
     half_turns = np.floor(x * (_PER_RADIAN / 2))
-    r, left = _reduced(x, 2 * half_turns + 1, rounded_off)
+    r, left = _reduce(x, 2 * half_turns + 1, rounded_off)
     z = r * r
     s = 2.7211748273658513515e-15
     s = multiply_add(z, s, -7.642991477031561041e-13)
@@ -138,7 +138,7 @@ def _single(phase: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     c = multiply_add(z, np.float32(2.443315711809948e-5), np.float32(-1.388731625493765e-3))
     c = multiply_add(z, c, np.float32(4.166664568298827e-2))
     cosine = most + multiply_add(z * z, c, (np.float32(1) - most) - half)
-    return _turned(sine, cosine, np.int32(k))
+    return _rotate(sine, cosine, np.int32(k))
 
 
 def _single_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG001
@@ -158,7 +158,7 @@ COSINES, COSINES_AND_SINES, EXPONENTIALS = range(3)
 """The kinds of columns that `write_columns` writes."""
 
 
-@compiled
+@jit
 def write_columns(what: int, phases: Floats, offsets: Floats, amplitudes: Floats, features: Floats, first: int) -> None:
     """Write the columns of k of s frequencies, from number `first` on, into the features of n rows.
 
@@ -205,7 +205,7 @@ def write_columns(what: int, phases: Floats, offsets: Floats, amplitudes: Floats
                 out[2 * j], out[2 * j + 1] = math.cos(x) * amplitudes[j], -math.sin(x) * amplitudes[j]
 
 
-@compiled
+@jit
 def scale_to_unit_norm(rows: Floats) -> None:
     """Divide every row, (n, k), by its L2 norm."""
     squares = np.zeros(len(rows))

@@ -186,11 +186,11 @@ class FourierMap(FeatureMap):
         return None
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
         """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
         if not isinstance(kernel, ShiftInvariantKernel):
             return ()
-        return super().tried(kernel, input_dim, columns // 2, dataset)
+        return super().suggest(kernel, input_dim, columns // 2, dataset)
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
@@ -211,11 +211,11 @@ class FourierMap(FeatureMap):
         return s, s * FORMS[spec.form].per_frequency
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """The `amplitudes` of the frequencies, and what the projection makes phases with."""
         projection = projection_of(spec)
         of_form = amplitudes(spec, projection.weights(spec, arrays))
-        return {"amplitudes": of_form, **projection.derived(spec, arrays)}
+        return {"amplitudes": of_form, **projection.derived_arrays(spec, arrays)}
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
@@ -242,7 +242,7 @@ class FourierMap(FeatureMap):
         return Built(arrays, s, s * form.per_frequency, warnings, report)
 
     @classmethod
-    def given(cls, spec: BaseSpec) -> frozenset[Gives]:
+    def capabilities(cls, spec: BaseSpec) -> frozenset[Gives]:
         """No codes where weights differ."""
         return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
@@ -262,7 +262,7 @@ class FourierMap(FeatureMap):
             signed_codes.write_signs(phases, offsets, half_widths, packed[block], of.start // 8)
 
         self._features.use(rows, slice(0, s), write, pause)
-        return signed_codes.written(packed, s, encoder)
+        return signed_codes.write_bits(packed, s, encoder)
 
     @cached_property
     def _arcs(self) -> Arcs:
@@ -287,11 +287,11 @@ class FourierMap(FeatureMap):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
             counts[block] = signed_codes.agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
-        return self._told(counts, by, exact)
+        return self._estimate(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
         """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
-        return self._told(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
+        return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Why there is no law that tells the kernel, if there is none."""
@@ -309,10 +309,10 @@ class FourierMap(FeatureMap):
         profile = self.kernel.profile()
         return None if profile is None or self.similarity_warnings() else signed_codes.sign_law(profile)
 
-    def _told(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
+    def _estimate(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
         """The answer for pairs of which so many codes agree, with the kernel where it is known."""
         if (law := self._sign_law) is not None:
-            return signed_codes.estimated(counts, self.n_frequencies, by, law, exact)
+            return signed_codes.estimate_kernel(counts, self.n_frequencies, by, law, exact)
         rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
         return rates if exact is None else rates | {"exact": exact}
 
@@ -390,7 +390,7 @@ class FourierMap(FeatureMap):
 
     def _in_range(self, rows: Rows, pointer: str) -> Rows:
         """The rows as the map compares them; InvalidInput if a phase could leave the range of the dtype."""
-        rows = self.compared(rows, pointer)
+        rows = self.prepare_rows(rows, pointer)
         self._check_phases(rows)
         return rows
 

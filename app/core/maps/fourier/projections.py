@@ -12,7 +12,7 @@ import numpy as np
 from app.core.arrays import Array, Floats, Matrix, Rows, made_dense, row_blocks
 from app.core.building import Building, Use
 from app.core.errors import InvalidInput
-from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded, rotate, tile_width, tiles_of
+from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded_size, rotate, tile_width, tiles_of
 from app.core.kernels.base import Block, ShiftInvariantKernel, SpectralKernel
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
@@ -181,7 +181,7 @@ def of_allocation(text: str, allocation: Allocation, every: list[Allocation], sp
     return f"on a subset of {allocation.block.dim(spec.input_dim)} coordinates{gets}: {text}"
 
 
-def _prepared(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
+def _prepare_build(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
     """The surroundings of a build: rows come as the kernel compares them, and sets are for the features of the spec."""
 
     def rows(dataset: str, pointer: str) -> Rows:
@@ -193,7 +193,7 @@ def _prepared(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) 
                 pointer,
             )
         try:
-            return kernel.prepared(found)
+            return kernel.prepare(found)
         except InvalidInput as error:
             raise InvalidInput(f"dataset {dataset!r}: {error.detail}", pointer) from None
 
@@ -206,7 +206,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     kernel, sampler = spectral(spec)
     sets: list[FrequencySet] = []
     told: dict[tuple[int, int], list[str]] = {}
-    every, around = allocations(spec), _prepared(building, kernel, spec)
+    every, around = allocations(spec), _prepare_build(building, kernel, spec)
     before = 0
     for number, allocation in enumerate(every):
         block, dim = allocation.block, allocation.block.dim(spec.input_dim)
@@ -323,7 +323,7 @@ class DenseProjection:
         return arrays["weights"]
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """Nothing."""
         return {}
 
@@ -365,13 +365,13 @@ class StructuredProjection:
         self._signs: Bits = arrays["signs"].copy()
         self._radii: Floats = arrays["radii"]
         self.n_frequencies = len(self._radii)
-        self._size = padded(spec.input_dim)
+        self._size = padded_size(spec.input_dim)
         width = tile_width(_MANY, spec.input_dim, spec.numpy_dtype.itemsize)
         self.most_rows = max(1, _ENTRIES_IN_TILES // (self._size * width)) * width
         # What is larger is rotated anew for each slice: features of a slice are held.
         self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
         self._inverse_scales = _inverse_scales(spec)
-        derived = self.derived(spec, arrays)
+        derived = self.derived_arrays(spec, arrays)
         self._scales: Floats = derived["scales"]
         self._lengths: Floats = derived["lengths"]
         # Nothing on the way to a phase may overflow either. A norm by way of ratios, whose squares do not.
@@ -384,14 +384,14 @@ class StructuredProjection:
     @classmethod
     def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
         """A bit for each sign, and a length for each frequency."""
-        size = padded(spec.input_dim)
+        size = padded_size(spec.input_dim)
         signs = FrozenArray((-(-s // size), ROUNDS, size // 8), np.dtype(np.uint8))
         return {"signs": signs, "radii": FrozenArray((s,), spec.numpy_dtype)}
 
     @classmethod
     def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
         """Memory of what is frozen, of lengths as they are used, and of weights."""
-        size = padded(spec.input_dim)
+        size = padded_size(spec.input_dim)
         return _BYTES_PER_FREQUENCY * s + ROUNDS * (s // size + 1) * size // 8 + 16 * size
 
     @classmethod
@@ -401,10 +401,10 @@ class StructuredProjection:
         return np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
 
     @classmethod
-    def derived(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
+    def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
         """`scales` (d,), what the columns of rows are multiplied by, and `lengths`, the radii over the `gain`."""
         radii = arrays["radii"].astype(np.float64)
-        lengths = (radii / gain(padded(spec.input_dim))).astype(spec.numpy_dtype)
+        lengths = (radii / gain(padded_size(spec.input_dim))).astype(spec.numpy_dtype)
         return {"scales": _inverse_scales(spec).astype(spec.numpy_dtype), "lengths": lengths}
 
     @classmethod
@@ -470,7 +470,7 @@ writes of a row does not depend, bit for bit, on the rows beside it.
 - `frozen`: the arrays that say what s frequencies are; `opening_bytes`: memory of these and of the open projection.
 - `draw`: draws the set that a spec names, all randomness from `rng`, and freezes it; InvalidInput if there is no such
   set, or it leaves the range of the dtype.
-- `weights`, `derived`: those of the frequencies, and what phases are made with beside the frozen arrays.
+- `weights`, `derived_arrays`: those of the frequencies, and what phases are made with beside the frozen arrays.
 - `frequencies`: w, (n_frequencies, d), in the map's dtype.
 - `operations`: cost of the phases of rows, counted in multiplications of a matrix product.
 - `projector`: the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and where to

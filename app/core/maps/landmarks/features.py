@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import Floats, Matrix, Rows, dense, largest, largest_by_row, made_dense, row_blocks
-from app.core.compiled import compiled
+from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.anova import Anova
 from app.core.kernels.base import AnyKernel, ScaledKernel
@@ -25,7 +25,7 @@ from app.core.norms import squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause, no_pause
 from app.core.quantiles import exponential, log_of_one_more
-from app.core.sparse_rows import Compressed, compressed, of_columns
+from app.core.sparse_rows import Compressed, csr_parts, of_columns
 from app.core.threads import for_each
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
@@ -67,7 +67,7 @@ def profile(kernel: AnyKernel) -> Profile | None:
     return None
 
 
-@compiled
+@jit
 def write_kernels(
     what: int,
     parameters: Floats,
@@ -99,7 +99,7 @@ def write_kernels(
         doubtful[i] = _write_row(what, parameters, products[i, : len(of_landmarks)], of_rows[i], of_landmarks, limits)
 
 
-@compiled
+@jit
 def _write_row(
     what: int, parameters: Floats, row: Floats, of_row: Any, of_landmarks: Floats, limits: tuple[Any, Any, Any, Any]
 ) -> bool:
@@ -143,7 +143,7 @@ def _write_row(
     return is_doubtful
 
 
-@compiled
+@jit
 def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: Floats) -> None:
     """Write −Σ (x_j − l_j)²/(2·scale_j²), summed in float64: what stands for products where norms are left out.
 
@@ -168,7 +168,7 @@ def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: 
             sums[k] = 0
 
 
-@compiled
+@jit
 def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales: Matrix, out: Matrix) -> None:
     """Write −Σ (x_j − l_j)²/(2·scale_j²) of sparse rows: of each pair, of the columns that one of both has.
 
@@ -312,7 +312,7 @@ class DistanceBlocks(KernelBlocks):
         if self._columns is None:
             differences = np.empty(found.shape)
             write_sparse_differences(
-                compressed(sparse.csr_array(rows).sorted_indices()),
+                csr_parts(sparse.csr_array(rows).sorted_indices()),
                 self._entries,
                 self._per_scale.reshape(-1),
                 differences,
@@ -359,7 +359,7 @@ class DistanceBlocks(KernelBlocks):
         def write(rows: Rows, out: Floats) -> None:
             out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()
 
-        self._entries = compressed(landmarks.sorted_indices())
+        self._entries = csr_parts(landmarks.sorted_indices())
         self.nbytes += columns.data.nbytes + columns.indices.nbytes + columns.indptr.nbytes + coordinates.nbytes
         self.nbytes += sum(part.nbytes for part in self._entries)
         return write, self._half_squares(landmarks).astype(self._dtype)

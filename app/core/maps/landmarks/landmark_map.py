@@ -10,7 +10,7 @@ from scipy import sparse
 
 from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest, row_blocks, vectors
 from app.core.building import Building
-from app.core.datasets import held_out, sampled
+from app.core.datasets import held_out, sample_rows
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.kernels.gmm import GeneralizedMinMax
@@ -24,7 +24,7 @@ from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
 from app.core.norms import squared_norms
 from app.core.panels import add_products
-from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, packed, unpacked
+from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, pack_arrays, unpack_arrays
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -111,7 +111,7 @@ def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
     return root
 
 
-def rooted(
+def add_root(
     spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
 ) -> tuple[Arrays, tuple[str, ...]]:
     """The arrays with the root beside them, and a warning where eigenvalues are cut."""
@@ -163,12 +163,12 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
             "/sampler/rows",
         )
     try:
-        rows = kernel.prepared(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
+        rows = kernel.prepare(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
         _check_sum(kernel, rows)
     except InvalidInput as error:
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     if wanted < len(others):
-        others = others[sampled(len(others), wanted, _stream(spec.seed, 1))]
+        others = others[sample_rows(len(others), wanted, _stream(spec.seed, 1))]
     return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
 
 
@@ -177,7 +177,7 @@ def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
     return coarseness_warnings(spec.kernel.rounding(spec.numpy_dtype), rows, False, called)
 
 
-def selected(
+def freeze_selection(
     spec: BaseSpec, sampler: Landmarks, s: int, kernel: AnyKernel, rows: Rows, building: Building
 ) -> tuple[Arrays, dict[str, float], Callable[[], bytes]]:
     """The landmarks as they are frozen, what their selection tells, and what gives the state to go on from.
@@ -185,9 +185,9 @@ def selected(
     A selection that an earlier attempt has finished is not done again.
     """
     progress = building.progress
-    state = progress.restored() or _SELECTING
+    state = progress.restore() or _SELECTING
     if state[:1] == _SELECTED:
-        held = unpacked(state[1:])
+        held = unpack_arrays(state[1:])
         report = dict(zip(held.pop("names").tolist(), held.pop("figures").tolist(), strict=True))
         arrays: Arrays = held
     else:
@@ -198,13 +198,13 @@ def selected(
     names, figures = np.array([*report]), np.array([*report.values()])
 
     def keep() -> bytes:
-        return _SELECTED + packed(names=names, figures=figures, **arrays)
+        return _SELECTED + pack_arrays(names=names, figures=figures, **arrays)
 
     progress.checkpoint(keep)
     return arrays, report, keep
 
 
-def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
+def measure_loss(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
     """The figures of a report: how much of the kernel features z miss, 1 − Σ ‖z(x)‖² / Σ k(x, x) over some rows x.
 
     `trace_error` is that share for up to 10,000 of the learned rows, `trace_error_held_out` that for rows that were not
@@ -212,15 +212,15 @@ def measured(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split,
     over the learned rows, and e is what the features miss of one of these on average.
     """
     n = rows.learned.shape[0]
-    some = rows.learned if n <= MOST_MEASURED else rows.learned[sampled(n, MOST_MEASURED, seed)]
+    some = rows.learned if n <= MOST_MEASURED else rows.learned[sample_rows(n, MOST_MEASURED, seed)]
     z = features(some).astype(np.float64)
-    missed, whole = _missed(kernel, some, z)
+    missed, whole = _trace_loss(kernel, some, z)
     report = {"trace_error": missed / whole if whole else 0.0}
     mu = np.maximum(np.linalg.eigvalsh(z.T @ z / len(z)), 0)
     each = max(missed / len(z), np.finfo(np.float64).eps * float(mu.sum()))
     report["effective_dimension"] = float((mu / (mu + each)).sum()) if each else 0.0
     if rows.held_out.shape[0]:
-        missed, whole = _missed(kernel, rows.held_out, features(rows.held_out).astype(np.float64))
+        missed, whole = _trace_loss(kernel, rows.held_out, features(rows.held_out).astype(np.float64))
         report["trace_error_held_out"] = missed / whole if whole else 0.0
     return report
 
@@ -239,7 +239,7 @@ def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
         )
 
 
-def _missed(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
+def _trace_loss(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
     """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
     diagonal = own_values(kernel, rows)
     return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
@@ -357,8 +357,8 @@ class LandmarkMap(FeatureMap):
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
             came = spec.gate(sampler.as_rows(spec.input_dim), pointer)
-            arrays = landmark_arrays(kernel.prepared(in_dtype(came, spec.numpy_dtype), pointer), pointer)
-            made, warnings = rooted(spec, kernel, arrays, building.progress, begin_anew)
+            arrays = landmark_arrays(kernel.prepare(in_dtype(came, spec.numpy_dtype), pointer), pointer)
+            made, warnings = add_root(spec, kernel, arrays, building.progress, begin_anew)
             s, rank = made["root"].shape
             if spec.s not in (None, s):
                 warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
@@ -366,13 +366,13 @@ class LandmarkMap(FeatureMap):
         if not isinstance(sampler, Landmarks):
             raise TypeError(f"sampler {sampler.kind} has no landmarks")
         rows = split(spec, sampler, kernel, building)
-        arrays, report, state = selected(spec, sampler, _size(spec), kernel, rows.learned, building)
-        made, warnings = rooted(spec, kernel, arrays, building.progress, state)
+        arrays, report, state = freeze_selection(spec, sampler, _size(spec), kernel, rows.learned, building)
+        made, warnings = add_root(spec, kernel, arrays, building.progress, state)
         warnings = rows.warnings + warnings
         landmarks = opened_landmarks(made, spec.input_dim)
         features = LandmarkFeatures(kernel, landmarks, made["root"], building.threads)
         pause = partial(building.progress.checkpoint, state)
-        report |= measured(kernel, lambda some: features.of(some, pause), rows, spec.seed)
+        report |= measure_loss(kernel, lambda some: features.of(some, pause), rows, spec.seed)
         s, rank = made["root"].shape
         if s < _size(spec):
             warnings += (f"{s} landmarks say all of the rows that {_size(spec)} could; the map has {s}",)
@@ -384,7 +384,7 @@ class LandmarkMap(FeatureMap):
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
         """Raise InvalidInput for rows without a kernel, or with kernels or features beyond the dtype."""
-        self._features.check(self.compared(rows, pointer))
+        self._features.check(self.prepare_rows(rows, pointer))
 
     def operations(self, rows: Rows) -> int:
         """Multiplications of kernel values and of the product with the root."""
@@ -445,7 +445,7 @@ class LandmarkMap(FeatureMap):
         return np.where(norms > 0, norms, 1.0)
 
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
-        features = self._features.of(self.compared(rows, pointer), pause)
+        features = self._features.of(self.prepare_rows(rows, pointer), pause)
         if self.spec.normalize:
             norms = np.sqrt(squared_norms(features))
             features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
@@ -455,7 +455,7 @@ class LandmarkMap(FeatureMap):
 def _kernel(spec: BaseSpec) -> AnyKernel:
     """The kernel, as it compares rows of the map's dtype."""
     kernel = spec.kernel
-    return kernel.rounded(spec.numpy_dtype) if isinstance(kernel, GeneralizedMinMax) else kernel
+    return kernel.round_center(spec.numpy_dtype) if isinstance(kernel, GeneralizedMinMax) else kernel
 
 
 def _size(spec: BaseSpec) -> int:

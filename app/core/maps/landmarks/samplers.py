@@ -62,7 +62,7 @@ class Landmarks(AnySampler):
     )
 
     @classmethod
-    def tried(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
+    def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
         """Landmarks from the dataset by the methods with the least errors at so many of them, for every kernel."""
         if dataset is None:
             return ()

@@ -44,7 +44,7 @@ def some_rows(d: int, n: int = 300, dtype: str = "float32") -> Any:
 def test_bits_are_the_signs_of_a_cosine_and_a_threshold(members: dict[str, Any]) -> None:
     found = fourier(**members)
     x = some_rows(found.spec.input_dim, dtype=found.spec.dtype.value)
-    compared = np.asarray(found.compared(x, "/vectors"), np.float64)
+    compared = np.asarray(found.prepare_rows(x, "/vectors"), np.float64)
     frequencies = np.asarray(found.arrays["frequencies"], np.float64)
     of = arcs(found.spec.seed, found.n_frequencies)
     offsets, thresholds = 2 * np.pi * of.offsets, -np.cos(2 * np.pi * of.half_widths)
@@ -90,7 +90,7 @@ def test_bits_stay_what_they_are() -> None:
 )
 def test_maps_with_weights_of_their_own_have_no_codes_and_say_why(sampler: Any, more: Any) -> None:
     found = fourier(sampler=sampler, **more)
-    assert Gives.codes not in found.given(found.spec)
+    assert Gives.codes not in found.capabilities(found.spec)
     with pytest.raises(InvalidInput, match=f"sampler {sampler['kind']}, whose frequencies have weights of their own"):
         found.codes(some_rows(4))
 

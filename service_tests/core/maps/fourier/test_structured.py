@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap, opened
+from app.core.maps import FourierMap, open_map
 from app.core.maps.fourier import features, projections
 from service_tests.cases import covered, each
 from service_tests.core.specs import spec
@@ -33,7 +33,7 @@ every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 def made(threads: int = 1, name: str = "gaussian", **members: Any) -> FourierMap:
     fields = {"input_dim": D, "s": S, "kernel": KERNELS[name], "sampler": {"kind": "structured_orthogonal"}} | members
     of = spec(**fields)
-    found = opened(of, FourierMap.build(of).arrays, threads)
+    found = open_map(of, FourierMap.build(of).arrays, threads)
     assert isinstance(found, FourierMap)
     return found
 

@@ -27,7 +27,7 @@ def closed_forms(made: FourierMap, lags: Any) -> Any:
 
 
 def lags_of(made: Any, x: Any, y: Any) -> Any:
-    return made.kernel.prepared(x) - made.kernel.prepared(y)
+    return made.kernel.prepare(x) - made.kernel.prepare(y)
 
 
 def pair() -> tuple[Any, Any]:

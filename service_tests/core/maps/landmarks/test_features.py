@@ -60,7 +60,7 @@ def opened(kernel: AnyKernel, landmarks: Any, threads: int = 1) -> tuple[Landmar
 @each("of_landmarks", [np.asarray, csr_array])
 def test_features_are_exact_kernels_times_the_root(fields: dict[str, Any], of_landmarks: Any, dtype: str) -> None:
     kernel = kernel_of(fields)
-    landmarks, x = (kernel.prepared(data(n, n, dtype, share=0.7)) for n in (30, 400))
+    landmarks, x = (kernel.prepare(data(n, n, dtype, share=0.7)) for n in (30, 400))
     features, root = opened(kernel, of_landmarks(landmarks))
     exact = kernel.exact(x, landmarks)
     # Kernels err by some roundings of the largest there is, and the root says how much that is of a feature. Where rows
@@ -100,7 +100,7 @@ def test_no_bit_of_a_row_depends_on_its_batch_the_threads_or_its_form(kind: str,
 @each("form", [np.asarray, csr_array])
 def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any], form: Any, dtype: str) -> None:
     kernel, landmarks = kernel_of(fields), data(20, 3, dtype)
-    landmarks = kernel.prepared(landmarks * 7)
+    landmarks = kernel.prepare(landmarks * 7)
     plain = LandmarkFeatures(kernel, form(landmarks), np.eye(20, dtype=dtype), 1)
     assert (np.diag(plain.of(landmarks, no_pause)) == 1).all()
 

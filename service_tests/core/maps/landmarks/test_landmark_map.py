@@ -9,7 +9,7 @@ from sklearn.kernel_approximation import Nystroem
 
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.maps import FeatureMap, made
+from app.core.maps import FeatureMap, make_map
 from service_tests.core.combinations import rows, variants
 from service_tests.core.specs import KERNELS, spec
 
@@ -29,12 +29,12 @@ def data(n: int, seed: int, dtype: str = "float64") -> Any:
 def learned(n: int = 150, s: int = 20, **members: Any) -> FeatureMap:
     sampler = {"kind": "landmarks", "dataset": "rows", "selection": "uniform"} | members.pop("sampler", {})
     of = spec(input_dim=D, s=s, sampler=sampler, **members)
-    return made(of, Building(rows=lambda *_: data(n, 5)))
+    return make_map(of, Building(rows=lambda *_: data(n, 5)))
 
 
 def uploaded(landmarks: Any, **members: Any) -> FeatureMap:
     sampler = {"kind": "uploaded_landmarks", "landmarks": landmarks.tolist()}
-    return made(spec(input_dim=landmarks.shape[1], s=None, sampler=sampler, **members))
+    return make_map(spec(input_dim=landmarks.shape[1], s=None, sampler=sampler, **members))
 
 
 @every_dtype
@@ -128,7 +128,7 @@ def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
     matrix[np.arange(9), np.arange(9)] = 1
     parts = [{"indices": np.flatnonzero(row).tolist(), "values": row[row != 0].tolist()} for row in matrix]
     members: dict[str, Any] = {"input_dim": 300, "s": None, "kernel": {"kind": "gmm"}, "dtype": dtype}
-    sparse = made(spec(sampler={"kind": "uploaded_landmarks", "landmarks": parts}, **members))
+    sparse = make_map(spec(sampler={"kind": "uploaded_landmarks", "landmarks": parts}, **members))
     dense = uploaded(matrix, kernel={"kind": "gmm"}, dtype=dtype)
     assert set(sparse.arrays) == {"landmark_values", "landmark_columns", "landmark_ends", "root"}
     assert set(dense.arrays) == {"landmarks", "root"}

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.maps.landmarks.landmark_map import LandmarkMap
 from service_tests.cases import each
 from service_tests.core.specs import refusal, spec
@@ -15,7 +15,7 @@ WIDE = {"kind": "uploaded_landmarks", "landmarks": [SPARSE | {"indices": [0, (1 
 
 
 def test_the_widest_sparse_landmarks_have_a_map_where_the_kernel_compares_them_as_they_are() -> None:
-    found = made(spec(input_dim=1 << 31, s=None, sampler=WIDE, kernel={"kind": "gmm"}))
+    found = make_map(spec(input_dim=1 << 31, s=None, sampler=WIDE, kernel={"kind": "gmm"}))
     assert LandmarkMap.frozen_bytes(found.spec) < 1 << 29
     x = csr_array(([1.0, 2.0], [0, 3], [0, 2]), shape=(1, 1 << 31), dtype=np.float32)
     np.testing.assert_allclose(found.gram(x, x), 1, rtol=1e-6)

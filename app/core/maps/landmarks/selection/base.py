@@ -15,7 +15,7 @@ from app.core.kernels.chi_squared import ChiSquared
 from app.core.kernels.correlation_rbf import CorrelationRbf
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.landmarks.features import kernel_blocks
-from app.core.progress import Progress, packed, unpacked
+from app.core.progress import Progress, pack_arrays, unpack_arrays
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
 
@@ -34,14 +34,14 @@ def values(kernel: AnyKernel, x: Rows, y: Rows) -> Matrix:
         return kernel.exact(x, y)
     found = np.empty((x.shape[0], y.shape[0]))
     for some in row_blocks(x.shape[0], _SPARSE_ROWS):
-        of, u, v = _narrowed(kernel, x[some], y)
+        of, u, v = _drop_columns(kernel, x[some], y)
         blocks, out = kernel_blocks(of, v, _DTYPE), found[some]
         for part in row_blocks(len(out), blocks.rows_per_block):
             blocks.write(u[part], out[part])
     return found
 
 
-def _narrowed(
+def _drop_columns(
     kernel: AnyKernel, x: sparse.csr_array, y: sparse.csr_array
 ) -> tuple[AnyKernel, sparse.csr_array, sparse.csr_array]:
     """A kernel and rows of fewer columns with the same values, where the kernel is known to allow it.
@@ -82,7 +82,7 @@ def operations_per_row(kernel: AnyKernel, x: Rows, y: Rows) -> int:
     return kernel_blocks(kernel, y, _DTYPE).operations(x) // int(x.shape[0])
 
 
-def stacked(blocks: Sequence[Rows]) -> Rows:
+def stack_rows(blocks: Sequence[Rows]) -> Rows:
     """Blocks of rows below each other; all are dense, or all are sparse."""
     if isinstance(blocks[0], np.ndarray):
         return np.concatenate([block for block in blocks if isinstance(block, np.ndarray)])
@@ -146,7 +146,7 @@ class Basis(Coordinates):
         """How many rows to offer, or to add, at a time."""
         return min(_MOST_PER_OFFER, self.rows_per_part(self._rows))
 
-    def accepted(self, numbers: Whole, thresholds: Matrix) -> Whole:
+    def accept(self, numbers: Whole, thresholds: Matrix) -> Whole:
         """Which of these rows, (n,), become landmarks, if they are offered one after the other; nothing is added.
 
         A row is accepted if its residual, after those accepted before it, is above its threshold and no rounding.
@@ -175,7 +175,7 @@ class Basis(Coordinates):
         beside = np.hstack([-w @ self._matrix, np.eye(len(numbers))])
         lower = scipy.linalg.solve_triangular(factor, beside, lower=True, check_finite=False)
         self._matrix = np.vstack([np.pad(self._matrix, ((0, 0), (0, len(numbers)))), lower])
-        self.landmarks = stacked([self.landmarks, rows])
+        self.landmarks = stack_rows([self.landmarks, rows])
 
 
 def _cholesky(matrix: Matrix, least: Matrix) -> Matrix:
@@ -210,13 +210,13 @@ class Run:
 
     def __init__(self, s: int, progress: Progress, threads: int, stages: int = 1) -> None:
         self.s, self.threads = s, threads
-        self.kept: dict[str, Array] = unpacked(progress.restored())
+        self.kept: dict[str, Array] = unpack_arrays(progress.restore())
         """The state, by name. It is changed only between two pauses."""
         self._progress, self._stages = progress, stages
 
     def pause(self) -> None:
         """Offer the state."""
-        self._progress.checkpoint(partial(packed, **self.kept))
+        self._progress.checkpoint(partial(pack_arrays, **self.kept))
 
     def basis(self, kernel: AnyKernel, rows: Rows) -> Basis:
         """A basis with the landmarks that an earlier attempt has found, in the same steps, so with the same bits."""
@@ -263,8 +263,8 @@ def streams(rng: Rng) -> Callable[[int], Rng]:
 
 
 def offer(basis: Basis, run: Run, candidates: Whole, thresholds: Matrix) -> int:
-    """Make landmarks of those candidates that are accepted, as `Basis.accepted` says, up to s in all; their count."""
-    taken = candidates[basis.accepted(candidates, thresholds)][: run.s - len(basis)]
+    """Make landmarks of those candidates that are accepted, as `Basis.accept` says, up to s in all; their count."""
+    taken = candidates[basis.accept(candidates, thresholds)][: run.s - len(basis)]
     if len(taken):
         basis.add(taken)
         run.kept["numbers"] = np.append(run.kept.get("numbers", taken[:0]), taken)
@@ -284,7 +284,7 @@ def take_in_order(basis: Basis, run: Run, order: Whole, stage: int = 0) -> None:
         run.pause()
 
 
-def selected(basis: Basis, **report: float) -> Selected:
+def finish(basis: Basis, **report: float) -> Selected:
     """The result; InvalidInput if there are no landmarks."""
     if not len(basis):
         reason = "all rows have kernel 0, with themselves and all others: nothing can be learned from them"

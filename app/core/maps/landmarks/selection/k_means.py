@@ -102,12 +102,12 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     distances = distances_of(kernel, sample)
     if "labels" not in run.kept:
         seeds = _seeds(distances, sample, stream, run)
-        run.kept = {"step": np.array(0), "labels": _assigned(distances, sample[seeds], sample.shape[0], run)}
+        run.kept = {"step": np.array(0), "labels": _assign(distances, sample[seeds], sample.shape[0], run)}
     _move(kernel, distances, sample, run)
     centres = _centres(kernel, sample, run.kept["labels"], run)
     basis = run.basis(kernel, centres)
     base.take_in_order(basis, run, np.arange(centres.shape[0]), stage=1)
-    return base.selected(basis)
+    return base.finish(basis)
 
 
 def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run: Run) -> Whole:
@@ -140,7 +140,7 @@ def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
     return found
 
 
-def _assigned(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
+def _assign(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
     """The nearest centre of each row, (n,). A centre that is nearest to none gets the row that is farthest from its."""
     k = centres.shape[0]
     labels, cost = np.empty(n, np.int64), np.empty(n)
@@ -163,7 +163,7 @@ def _move(kernel: AnyKernel, distances: Distances, sample: Rows, run: Run) -> No
     """Lloyd's steps, in `labels` of what is kept."""
     while (step := int(run.kept["step"])) < _STEPS:
         before = run.kept["labels"]
-        labels = _assigned(distances, _centres(kernel, sample, before, run), sample.shape[0], run)
+        labels = _assign(distances, _centres(kernel, sample, before, run), sample.shape[0], run)
         step = _STEPS if np.array_equal(labels, before) else step + 1
         run.kept.update(step=np.array(step), labels=labels)
         run.tell(0, _STEPS + step, 2 * _STEPS)
@@ -178,7 +178,7 @@ def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
     for members in clusters:
         found.append(_centre(kernel, sample[members], run))
         run.pause()
-    return base.stacked(found)
+    return base.stack_rows(found)
 
 
 def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
@@ -191,7 +191,7 @@ def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
     if not np.isfinite(centre).all():
         return _middle(kernel, members, run)
     try:
-        return kernel.prepared(centre)
+        return kernel.prepare(centre)
     except InvalidInput:
         return _middle(kernel, members, run)
 

@@ -5,7 +5,7 @@ import scipy
 
 from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Coordinates, Run, Selected, selected, take_in_order, values
+from app.core.maps.landmarks.selection.base import Coordinates, Run, Selected, finish, take_in_order, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -37,11 +37,11 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
     found = run.by_row("scores", scores, rows, pilots.rows_per_part(rows), stage=0)
     basis = run.basis(kernel, rows)
-    take_in_order(basis, run, _drawn(found, np.asarray(times)), stage=1)
-    return selected(basis, ridge=ridge)
+    take_in_order(basis, run, _draw_order(found, np.asarray(times)), stage=1)
+    return finish(basis, ridge=ridge)
 
 
-def _drawn(scores: Matrix, times: Matrix) -> Whole:
+def _draw_order(scores: Matrix, times: Matrix) -> Whole:
     """The order of successive draws with probabilities proportional to the scores, rows of score 0 being left out.
 
     Each row waits for an exponential time of rate `score`, which is times/score (Efraimidis and Spirakis, 2006).

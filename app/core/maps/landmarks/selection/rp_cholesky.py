@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Matrix, Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Basis, Run, Selected, offer, selected, streams
+from app.core.maps.landmarks.selection.base import Basis, Run, Selected, finish, offer, streams
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -39,7 +39,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
             break
         run.kept.update(residuals=residuals[:0], refused=np.array(0))
         del run.kept["first"]
-    return selected(basis, candidates=float(run.kept.get("drawn", 0)))
+    return finish(basis, candidates=float(run.kept.get("drawn", 0)))
 
 
 def _draw(basis: Basis, run: Run, residuals: Matrix, stream: Callable[[int], Rng]) -> None:

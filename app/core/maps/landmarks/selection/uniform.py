@@ -2,7 +2,7 @@
 
 from app.core.arrays import Rows
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.selection.base import Run, Selected, selected, take_in_order
+from app.core.maps.landmarks.selection.base import Run, Selected, finish, take_in_order
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
@@ -15,4 +15,4 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
     run = Run(s, progress, threads)
     basis = run.basis(kernel, rows)
     take_in_order(basis, run, rng.permutation(rows.shape[0]))
-    return selected(basis)
+    return finish(basis)

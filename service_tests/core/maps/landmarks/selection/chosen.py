@@ -40,9 +40,9 @@ def prepared(its_kernel: AnyKernel, n: int = 60, seed: int = 1, dtype: str = "fl
     """Rows that the kernel takes, which nobody may write to."""
     some = drawn(n, seed, dtype=dtype)
     try:
-        rows = its_kernel.prepared(some)
+        rows = its_kernel.prepare(some)
     except InvalidInput:
-        rows = its_kernel.prepared(np.abs(some))
+        rows = its_kernel.prepare(np.abs(some))
     assert isinstance(rows, np.ndarray)
     rows.setflags(write=False)
     return rows

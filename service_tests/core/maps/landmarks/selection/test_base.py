@@ -55,7 +55,7 @@ def test_threads_change_nothing(name: str, its_kernel: Fields) -> None:
 def test_sparse_rows_give_the_same_landmarks(name: str, its_kernel: Fields) -> None:
     made = of(its_kernel)
     some = np.where(np.random.default_rng(3).random((80, 4)) < 0.5, np.abs(drawn(80, 2)) + 0.1, 0)
-    some = dense(made.prepared(some[some.any(axis=1)]))
+    some = dense(made.prepare(some[some.any(axis=1)]))
     whole, parts = run(name, made, some, S), run(name, made, sparse.csr_array(some), S)
     assert sparse.issparse(parts.landmarks) == (name != "k_means")
     assert np.array_equal(dense(whole.landmarks), dense(parts.landmarks))

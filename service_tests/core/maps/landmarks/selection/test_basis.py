@@ -52,5 +52,5 @@ def test_rows_are_accepted_by_their_residuals_after_those_before(its_kernel: Fie
         if left > max(thresholds[i], 1e-9):
             wanted.append(i)
             taken.append(number)
-    assert basis.accepted(offered, thresholds).tolist() == wanted
+    assert basis.accept(offered, thresholds).tolist() == wanted
     assert len(basis) == 3

@@ -44,10 +44,10 @@ def test_centres_of_clusters_that_lie_apart_are_their_means_or_medians(its_kerne
     made = of(its_kernel)
     middles = np.array([[9.0, 0.1, 0.2], [0.1, 7.0, 0.3], [0.2, 0.1, 8.0]])
     noise = 0.3 * np.random.default_rng(2).exponential(size=(3, 41, 3))
-    blobs = [dense(made.prepared((middle + some).astype(dtype))) for middle, some in zip(middles, noise, strict=True)]
-    found = run("k_means", made, made.prepared(np.concatenate(blobs).astype(dtype)), 3)
+    blobs = [dense(made.prepare((middle + some).astype(dtype))) for middle, some in zip(middles, noise, strict=True)]
+    found = run("k_means", made, made.prepare(np.concatenate(blobs).astype(dtype)), 3)
     of_blob = np.median if its_kernel["kind"] == "laplacian" else np.mean
-    wanted = dense(made.prepared(np.stack([of_blob(blob, axis=0) for blob in blobs])))
+    wanted = dense(made.prepare(np.stack([of_blob(blob, axis=0) for blob in blobs])))
     order = np.argmax(dense(found.landmarks), axis=1).argsort()
     assert found.landmarks.dtype == dtype
     assert dense(found.landmarks)[order] == pytest.approx(wanted, rel=1e-6)

@@ -3,7 +3,7 @@ import pytest
 from scipy import stats
 
 from app.core.arrays import Matrix
-from app.core.progress import unpacked
+from app.core.progress import unpack_arrays
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.interrupted import WatchedWork
@@ -22,7 +22,7 @@ def test_scores_are_exact_where_all_rows_are_pilots(its_kernel: Fields, s: int, 
     rows = prepared(made, 50)
     watched = WatchedWork()
     report = run("leverage", made, rows, s, progress=watched).report
-    scores = unpacked(watched.states[-1])["scores"]
+    scores = unpack_arrays(watched.states[-1])["scores"]
     assert scores == pytest.approx(exact_scores(made.exact(rows, rows), report["ridge"]), abs=1e-7)
     assert scores.sum() == pytest.approx(dimension, rel=1e-6)
 
