@@ -181,8 +181,6 @@ PARAMETERS: dict[str, Any] = {
     "gamma": 2.0,
     "If-Match": _DIGEST,
     "If-None-Match": _DIGEST,
-    "If-Range": _DIGEST,
-    "Range": "bytes=0-1048575",
     "X-Request-ID": "nightly-run-17",
     "format": "onnx",
     "exact": True,

@@ -15,8 +15,8 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
 _IF_MATCH = {"If-Match": "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."}
-IF_NONE_MATCH = {"If-None-Match": "ETags of earlier answers; 304 if one is that of what would be sent."}
-ASKED_AGAIN = taking(IF_NONE_MATCH)
+_IF_NONE_MATCH = {"If-None-Match": "ETags of earlier answers; 304 if one is that of what would be sent."}
+ASKED_AGAIN = taking(_IF_NONE_MATCH)
 """What the document says of a request whose answers may be kept, and are asked about again before they are used."""
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` names what would be sent.", **headers("ETag", "Vary")}
@@ -85,7 +85,7 @@ def constant(request: Request, content: bytes, media_type: str) -> Response:
     """An answer that is the same until another version of the service runs, unless the client has it."""
     tag = _tag_of(content)
     check_if_none_match(request, tag)
-    return Response(content, headers={"ETag": tag, "Accept-Ranges": "bytes"}, media_type=media_type)
+    return Response(content, headers={"ETag": tag}, media_type=media_type)
 
 
 @lru_cache(8)

@@ -180,8 +180,6 @@ def encoded_response(
 ) -> Response:
     """A response with arrays that are encoded, whole or in pieces as `array_response` sends them."""
     is_small = sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW
-    if headers.get("ETag", "").startswith('"') and (is_small or encoded.nbytes is not None):
-        headers["Accept-Ranges"] = "bytes"
     if is_small:
         return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
     if encoded.nbytes is not None:

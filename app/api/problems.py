@@ -112,11 +112,6 @@ KINDS = {
         "`If-Match` names no ETag of what is there, or `If-None-Match` names one. Nothing was changed. Look at what is "
         "there, and decide anew.",
     ),
-    "range-not-satisfiable": Kind(
-        416,
-        "There is no such part",
-        "`Range` begins behind the end of the answer. `Content-Range` tells how long that is.",
-    ),
     "too-large": Kind(
         413,
         "The request passes a limit",

@@ -71,10 +71,8 @@ _TEXTS = {
     "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
     "Vary": "Headers of the request that the answer depends on.",
     "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
-    "`If-None-Match`, `If-Match` and `If-Range`.",
+    "`If-None-Match` and `If-Match`.",
     "Accept-Encoding": "The codings in which a body may come; of 415.",
-    "Accept-Ranges": "`bytes`: a part of the answer may be asked for with `Range`.",
-    "Content-Range": "Which part of the answer it is, and how long all of it is.",
     "Content-Disposition": "That it is a file, and its name.",
     "Link": 'Of the job, with `rel="monitor"`.',
     "Cache-Control": "`no-cache`: who keeps the answer asks again before using it. `no-store`: it is not to be kept.",

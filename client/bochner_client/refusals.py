@@ -162,12 +162,6 @@ class PreconditionFailed(Refused):
     slugs = ("precondition-failed",)
 
 
-class RangeNotSatisfiable(Refused):
-    """The part that is asked for begins behind the end of the answer (416)."""
-
-    slugs = ("range-not-satisfiable",)
-
-
 class TooLarge(Refused):
     """The request passes a limit, which `limit`, `value` and `setting` name (413, 414 and 431)."""
 
@@ -263,7 +257,6 @@ _BY_STATUS: dict[int, type[Refused]] = {
     413: TooLarge,
     414: TooLarge,
     415: UnsupportedMediaType,
-    416: RangeNotSatisfiable,
     421: Misdirected,
     422: InvalidInput,
     429: Unavailable,

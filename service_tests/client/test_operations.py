@@ -28,7 +28,7 @@ CALLED: dict[tuple[str, str], str | None] = {
     ("export_map", "If-None-Match"): "if_none_match",
 }
 """Likewise, of single operations."""
-UNUSED = {"If-None-Match", "If-Range", "Range", "Content-Encoding", "Accept-Encoding", "X-Request-ID", "traceparent"}
+UNUSED = {"If-None-Match", "Content-Encoding", "Accept-Encoding", "X-Request-ID", "traceparent"}
 """Headers for caches, browsers and traces, which a client of arrays has no use for."""
 
 

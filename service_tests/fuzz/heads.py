@@ -36,7 +36,6 @@ FIELDS = {
     "Content-Encoding": ["gzip", "identity", "br, gzip", ""],
     "Prefer": ["wait=1", "respond-async", "wait=-1", "wait=" + "9" * 400, "wait=nan", "wait=0, respond-async", "\xff"],
     "If-None-Match": ["*", '"sha256:0"', 'W/"x"', '"' * 3000, "", "\xff"],
-    "Range": ["bytes=0-1", "bytes=-99999999999999999999", "rows=1"],
     "X-Request-ID": ["an-id", "a" * 200, "\xe9", "<script>", "{}"],
     "Last-Event-ID": ["0-0", "18446744073709551615-18446744073709551615", "-1", "x", ""],
     "Expect": ["100-continue", "200-ok"],

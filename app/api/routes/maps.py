@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api import bodies, delivery, etags, long_work
+from app.api import bodies, etags, long_work
 from app.api.access import owner_of
 from app.api.context import Admitted, Context, ContextOf, Cursor, Limit, MapName, MapTtl, Prefix
 from app.api.documents import MAP_BODY
@@ -164,10 +164,10 @@ def _add_array(array: str, fetched: Fetched) -> None:
         description=f"Fetch {fetched.described}",
         response_class=Response,
         responses={
-            200: array_answer(array, fetched.axes)[200] | headers("ETag", "Accept-Ranges", "Vary"),
-            **delivery.PARTS,
+            200: array_answer(array, fetched.axes)[200] | headers("ETag", "Vary"),
+            **etags.NOT_MODIFIED,
         },
-        openapi_extra=delivery.PARTIAL,
+        openapi_extra=etags.ASKED_AGAIN,
     )
     async def get_array(name: MapName, request: Request, context: Admitted) -> Response:
         wanted = wanted_format(request)
@@ -197,9 +197,9 @@ _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file, under the name of the map.",
         "content": {form.media_type: {"schema": BINARY} for form in EXPORTS.values()},
-        **headers("ETag", "Content-Disposition", "Accept-Ranges"),
+        **headers("ETag", "Content-Disposition"),
     },
-    **delivery.PARTS,
+    **etags.NOT_MODIFIED,
 }
 
 
@@ -208,7 +208,7 @@ _FILE: dict[int | str, dict[str, Any]] = {
     operation_id="export_map",
     response_class=Response,
     responses=_FILE,
-    openapi_extra=delivery.PARTIAL,
+    openapi_extra=etags.ASKED_AGAIN,
 )
 async def export_map(
     name: MapName,

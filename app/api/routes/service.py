@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from pydantic import BaseModel, Field
 
-from app.api import delivery, etags
+from app.api import etags
 from app.api.context import Context, ContextOf
 from app.api.negotiation import JSON
 from app.api.problems import KINDS, Refusal
@@ -144,8 +144,8 @@ async def info(context: ContextOf) -> Info:
     "/v1/catalog",
     operation_id="catalog",
     response_model=Catalog,
-    responses={200: headers("ETag", "Accept-Ranges", "Vary"), **delivery.PARTS},
-    openapi_extra=delivery.PARTIAL,
+    responses={200: headers("ETag", "Vary"), **etags.NOT_MODIFIED},
+    openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_catalog(request: Request) -> Response:
     """JSON Schema of every kernel, sampler, form and diagnostic."""
