@@ -17,12 +17,12 @@ from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import say_starting
 from app.jobs.worker import JobLimits, Worker
 from app.metrics.meters import Heartbeat, Slot
+from app.request_context import start_spans
 from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detach_rows
 from app.services.warm_up import cold, get_ready
 from app.settings import Settings, counters
-from app.spans import start_spans
 from app.wiring import Wired, quota_of, store_client, wire
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from app.in_work import IN_WORK
+from app.request_context import REQUEST
 from app.store.keys import hidden
 
 ACCESS = "app.access"
@@ -58,7 +58,7 @@ class JsonFormatter(logging.Formatter):
             "process": os.getpid(),
             "message": record.getMessage(),
         }
-        request = IN_WORK.get()
+        request = REQUEST.get()
         if request is not None:
             line |= request.ids
         line |= getattr(record, FIELDS, {})

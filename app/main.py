@@ -22,19 +22,18 @@ from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys,
 from app.api.admission import Admission, Asked, Together
 from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
-from app.api.delivery import Content, Delivery
 from app.api.etags import NotModified, not_modified_response
 from app.api.interest import Interest, Shutdown
-from app.api.observation import Observation, shorten_addresses
+from app.api.middleware import Content, Delivery, Observation, shorten_addresses
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import declared
 from app.metrics.meters import Heartbeat, Meters, Slot, gauge, share_directory
+from app.request_context import start_spans
 from app.services.cache import Cache
 from app.services.warm_up import get_ready
 from app.settings import Settings, counters, share_counters
-from app.spans import start_spans
 from app.wiring import wire
 
 Call = Callable[[str, Request, Context], Awaitable[Response]]

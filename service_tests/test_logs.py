@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from app.api.observation import address_of
-from app.in_work import IN_WORK, InWork
+from app.api.middleware import address_of
 from app.logs import FIELDS, JsonFormatter
+from app.request_context import REQUEST, RequestContext
 from app.store.keys import Role
 from service_tests.checks import npy, post_npy, put
 from service_tests.keyed import Keyed, bearer, keyed, secret_of
@@ -22,7 +22,7 @@ TRACEPARENT = f"00-{TRACE}-00f067aa0ba902b7-01"
 
 
 def test_a_line_says_when_what_and_on_whose_behalf() -> None:
-    token = IN_WORK.set(InWork("r-1", TRACEPARENT, "j-1"))
+    token = REQUEST.set(RequestContext("r-1", TRACEPARENT, "j-1"))
     try:
         raise ValueError("bochner_0123456789abcdef_" + "S" * 43)
     except ValueError as error:
@@ -31,7 +31,7 @@ def test_a_line_says_when_what_and_on_whose_behalf() -> None:
         made = logging.getLogger("here").makeRecord(*args, extra={FIELDS: {"route": "/v1"}})
         written = JsonFormatter().format(made)
     finally:
-        IN_WORK.reset(token)
+        REQUEST.reset(token)
     assert "\n" not in written
     line = json.loads(written)
     assert line["message"] == "3 of ü\n\x1b[2J"

@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import HANDLERS, Refusal, limit
 from app.api.schemas import EXPOSED
-from app.in_work import IN_WORK
+from app.request_context import REQUEST
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Keys, Role, Taken, id_in
 
@@ -318,7 +318,7 @@ class Access:
             return
         key = await (self._key_of_metrics(scope) if scope["path"] == METRICS else self._key(scope))
         state["key"], state["role"] = key, WITHOUT_KEY if key is None else key.role
-        if key is not None and (request := IN_WORK.get()) is not None:
+        if key is not None and (request := REQUEST.get()) is not None:
             request.owner = key.id
 
     async def holds(self, key: Key | None) -> bool:

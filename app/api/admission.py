@@ -23,7 +23,7 @@ from starlette.types import Message
 from app.api.problems import Refusal, limit
 from app.core.arrays import Array, Floats
 from app.core.maps import FeatureMap
-from app.in_work import IN_WORK, owner_in_work
+from app.request_context import REQUEST, current_owner
 from app.settings import Settings
 
 State = MutableMapping[str, Any]
@@ -57,7 +57,7 @@ class Senders:
 
     def take(self, state: State, size: int) -> None:
         """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
-        owner, taken = owner_in_work(), state.get(_TAKEN, 0)
+        owner, taken = current_owner(), state.get(_TAKEN, 0)
         own, members = self._of[owner], limit("max_bodies_bytes", self._most)
         if owner and own > taken and own + size > self._free > 0:
             detail = f"{own} bytes are in the bodies of this key; the {self._free} that are left are for others"
@@ -72,7 +72,7 @@ class Senders:
         """Give back what a request has taken. Nothing happens if it has taken nothing."""
         taken = state.pop(_TAKEN, 0)
         self._free += taken
-        self._of[owner_in_work()] -= taken
+        self._of[current_owner()] -= taken
 
     def make_room(self) -> bool:
         """Give up the oldest of those that are slower than the least rate just now; False if none is."""
@@ -169,7 +169,7 @@ class Reader:
     """A client that reads an answer, which takes so much memory; `abort` breaks its connection off."""
 
     def __init__(self, nbytes: int, abort: Callable[[], None] | None) -> None:
-        self.nbytes, self.abort = nbytes, abort
+        self.nbytes, self.abort, self.owner = nbytes, abort, current_owner()
         self.waited_for_since = inf
         """The moment from which on the next piece waits for it to read the one before; infinity while none does."""
 
@@ -189,6 +189,7 @@ class Readers:
     def __init__(self, max_answers_bytes: int) -> None:
         self._there: dict[Reader, None] = {}
         self.most = self._free = max_answers_bytes
+        self._of = Counter[str]()
 
     @property
     def taken(self) -> int:
@@ -196,7 +197,10 @@ class Readers:
         return self.most - self._free
 
     def enter(self, reader: Reader) -> None:
-        """Count an answer; NoRoom if there is no memory for it, and nobody makes room."""
+        """Count an answer; NoRoom if there is no memory for it, and nobody makes room.
+
+        With one answer in memory, a key may have more of them while it leaves as much to others.
+        """
         while reader.nbytes > self._free and self._there:
             slow = [one for one in self._there if one.is_in_the_way]
             if not slow:
@@ -206,14 +210,19 @@ class Readers:
             self.leave(slowest)
             if slowest.abort is not None:
                 slowest.abort()
+        own = self._of[reader.owner]
+        if reader.owner and own and own + reader.nbytes > self._free:
+            raise NoRoom(f"{own} bytes are in the answers of this key; the {self._free} that are left are for others")
         self._there[reader] = None
         self._free -= reader.nbytes
+        self._of[reader.owner] += reader.nbytes
 
     def leave(self, reader: Reader) -> None:
         """Give its memory back. Nothing happens if it has been given up."""
         if reader in self._there:
             del self._there[reader]
             self._free += reader.nbytes
+            self._of[reader.owner] -= reader.nbytes
 
 
 Result = TypeVar("Result")
@@ -249,7 +258,7 @@ class Places:
         return self.most - self._free
 
     def __enter__(self) -> None:
-        owner, (detail, members) = owner_in_work(), self._refusal
+        owner, (detail, members) = current_owner(), self._refusal
         if owner and 0 < self._free <= self._of[owner]:
             detail = f"{self._of[owner]} places are this key's; the {self._free} that are left are for others"
             raise Refusal("overloaded", detail, **members)
@@ -260,7 +269,7 @@ class Places:
 
     def __exit__(self, *_: object) -> None:
         self._free += 1
-        self._of[owner_in_work()] -= 1
+        self._of[current_owner()] -= 1
 
 
 class Turns:
@@ -282,7 +291,7 @@ class Turns:
 
     async def run(self, work: Callable[[], Awaitable[Result]], left: "asyncio.Future[None] | None" = None) -> Result:
         """Run work as soon as its turn has come; ClientDisconnect if `left` is done before, as nobody waits for it."""
-        owner = owner_in_work()
+        owner = current_owner()
         if self._has_one_for(owner):
             self._take(owner)
         else:
@@ -439,7 +448,7 @@ class Admission:
         Raises:
             ClientDisconnect: the client has gone before its turn came.
         """
-        request = IN_WORK.get()
+        request = REQUEST.get()
         with self._asking:
             return await self._run("store", work, request.left if request else None)
 
@@ -522,7 +531,7 @@ class Together:
     async def features(self, feature_map: FeatureMap, rows: Floats, steps: int) -> Array:
         """The features of rows behind the gate, which take so many multiplications, no more than `BRIEF`."""
         request = _Request(rows, steps, asyncio.get_running_loop().create_future())
-        of = feature_map, owner_in_work()
+        of = feature_map, current_owner()
         if of in self._waiting:
             self._waiting[of].append(request)
         else:

@@ -15,8 +15,8 @@ from app.api.admission import Admission, Asked, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
 from app.metrics.meters import Heartbeat, Meters
+from app.request_context import Spans
 from app.services.status import Readiness
-from app.spans import Spans
 from app.wiring import Wired
 
 

@@ -20,9 +20,9 @@ from app.api.problems import Refusal
 from app.api.schemas import BINARY, headers
 from app.core.progress import Progress, TimedProgress
 from app.formats import Body, Format, option_bodies
-from app.in_work import link_to
 from app.jobs.record import JobNotFound, JobRecord, JobState, link
 from app.pictures import PNG, SVG
+from app.request_context import link_to
 from app.services.measurements import Measurement
 
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'

@@ -13,8 +13,8 @@ from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker import WorkerSupervisor
 from app.logs import configuration
 from app.metrics.meters import share_directory
+from app.request_context import start_spans
 from app.settings import Settings, share_counters
-from app.spans import start_spans
 from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
@@ -64,8 +64,8 @@ def run(**options: Any) -> None:
                 log_level=settings.log_level,
                 access_log=False,  # app/api/observation.py writes it
                 server_header=False,
-                loop="app.connections.handshakes:Loop",
-                http="app.connections.protocol:Connection",
+                loop="app.connections:Loop",
+                http="app.connections:Connection",
                 ws="none",
                 proxy_headers=bool(settings.trusted_proxies),
                 forwarded_allow_ips=settings.trusted_proxies,

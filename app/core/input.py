@@ -268,6 +268,7 @@ def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
         columns = rows[:, some].astype(np.float64)
         quartiles[:, some] = np.quantile(columns, _QUARTILES, axis=0)
         for place in np.flatnonzero(np.isnan(quartiles[1, some])):
+            pause()
             column = columns[:, place]
             quartiles[:, some.start + place] = np.quantile(column[~np.isnan(column)], _QUARTILES)
     return quartiles[1], quartiles[2] - quartiles[0]

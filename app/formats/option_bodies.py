@@ -64,8 +64,7 @@ def read_npz(body: Body, width: int, check_count: CheckCount) -> Batch:
 
 def read_arrow(body: Body, width: int, check_count: CheckCount) -> Batch:
     """Read a stream with columns `id` and `tag` beside the rows."""
-    rows, beside = columns_of(body, width, (ID, TAG))
-    check_count(len(rows))
+    rows, beside = columns_of(body, width, (ID, TAG), check_count)
     ids, tags = (beside[name].to_list() if name in beside else None for name in (ID, TAG))
     if ids is None:
         raise InvalidInput(f"the Arrow stream has no column {ID!r}; each vector needs an id", f"/{ID}")

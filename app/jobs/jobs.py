@@ -17,7 +17,6 @@ import orjson
 import redis
 from pydantic import BaseModel
 
-from app.in_work import IN_WORK, link_to
 from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.record import (
@@ -34,6 +33,7 @@ from app.jobs.record import (
     record,
 )
 from app.jobs.scripts import GROUP, INDEX, LEASE_SECONDS, QUEUE, SECONDS, TALLY, key
+from app.request_context import REQUEST, link_to
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
 from app.store.connection import acknowledge, at_once
@@ -180,7 +180,7 @@ class Jobs:
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
         said |= {"owner": owner} if owner else {}
-        if (request := IN_WORK.get()) is not None:
+        if (request := REQUEST.get()) is not None:
             said |= {"request_id": request.request_id, "traceparent": request.traceparent}
         parts, fields = self._draft(job_id, payload, attachments or {}, checkpoint)
         sizes = (Entry(prefix, len(data)) for prefix, data in parts.items())

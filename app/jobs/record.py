@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
-from app.in_work import link_to
+from app.request_context import link_to
 
 
 class JobState(StrEnum):

@@ -27,7 +27,6 @@ import psutil
 import redis
 
 from app.core.errors import InvalidInput, InvalidOption, TooLarge
-from app.in_work import IN_WORK, InWork
 from app.jobs import checkpoints, scripts
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import Jobs
@@ -35,7 +34,7 @@ from app.jobs.record import JobError, JobNotFound, NotMine
 from app.jobs.scripts import CONSUMER, ENDED, GROUP, INDEX, LEASE_SECONDS, QUEUE, key
 from app.logs import FIELDS
 from app.own_process import command
-from app.spans import Spans
+from app.request_context import REQUEST, RequestContext, Spans
 from app.store.account import UNLIMITED, Quota
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.places import inside, places_of
@@ -406,17 +405,17 @@ class Worker:
         """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
         began, self._served = time.monotonic(), message.owner
         kind = fields.get("kind", "")
-        job = InWork(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
+        job = RequestContext(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
         try:
             with self._spans.job(kind, job) as tell:
-                IN_WORK.set(job)
+                REQUEST.set(job)
                 self._run(message, fields, ran)
                 seconds, outcome = time.monotonic() - began, self._state(message.job_id)
                 tell({"bochner.job.state": outcome} | ({"error.type": outcome} if outcome in _BAD else {}))
             seen = {"kind": kind, "outcome": outcome, "seconds": round(seconds, 3)}
             logger.info("job %s: %s after %.1f s", message.job_id, outcome, seconds, extra={FIELDS: seen})
         finally:
-            IN_WORK.set(None)
+            REQUEST.set(None)
 
     def _state(self, job_id: str) -> str:
         """The state of a job, as far as it can be found out now."""

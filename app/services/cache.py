@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import cachetools
 
-from app.store.errors import Gone
+from app.store.errors import Gone, StoreDamaged
 from app.store.indexes import MapOfIndex
 from app.store.manifest import Manifest
 
@@ -23,6 +23,9 @@ class Sized(Protocol):
 M = TypeVar("M", bound=Manifest)
 T = TypeVar("T", bound=Sized)
 Found = TypeVar("Found")
+
+# A thing that is replaced as often as this, each time just before it is read, is damaged.
+_MOST_READS = 32
 
 
 class Cache:
@@ -107,9 +110,11 @@ def _key(manifest: Manifest | MapOfIndex) -> str:
 
 
 def latest(find_and_read: Callable[[], Found]) -> Found:
-    """The result of finding a thing and then reading it, begun again where the thing is replaced in between."""
-    while True:
-        try:
+    """The result of finding a thing and then reading it, begun again where the thing is replaced in between.
+
+    StoreDamaged where that comes so often that what is found cannot be what is read.
+    """
+    for _ in range(_MOST_READS):
+        with suppress(Gone):
             return find_and_read()
-        except Gone:
-            continue
+    raise StoreDamaged(f"what is found is not there to be read, {_MOST_READS} times in a row")

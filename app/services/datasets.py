@@ -15,7 +15,7 @@ from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, floats, refuse
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sample_rows
 from app.core.errors import InvalidInput
 from app.core.ids import Identified, Ids, NumberIds, TextIds
-from app.in_work import note_rows
+from app.request_context import note_rows
 from app.services.cache import Cache, latest
 from app.services.errors import Check, DatasetExists, DatasetNotFound, accept_any, digest_in
 from app.services.limits import Limits

@@ -20,9 +20,9 @@ from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived_arrays, family_of, open_map
 from app.core.maps.terms import ArraysOnDemand, TakenMap
 from app.core.spec import MapSpec
-from app.in_work import link_to
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, link
+from app.request_context import link_to
 from app.services.asked import NOTHING, LeftOpen
 from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, accept_any, digest_in

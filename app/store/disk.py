@@ -67,12 +67,16 @@ class Disk:
 
         Once it may have written them anew since it was asked how many there are.
         """
+        was, self._was_short = self._was_short, self.size() < written
+        return was and self._was_short
+
+    def size(self) -> int:
+        """Bytes of the files; OSError if there are none."""
         there = 0
         for path in (self.directory / FOLDER).iterdir():
-            with suppress(FileNotFoundError):  # one that it has just replaced
+            with suppress(FileNotFoundError):  # one that the server has just replaced
                 there += path.stat().st_size if path.suffix in (".rdb", ".aof") else 0
-        was, self._was_short = self._was_short, there < written
-        return was and self._was_short
+        return there
 
     def check(self, nbytes: int, held: int, run: str, written: int) -> None:
         """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.

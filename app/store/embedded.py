@@ -194,7 +194,7 @@ class EmbeddedStore:
         while not self._stopping.wait(pause):
             if self._server is not None and not self._server.gone():
                 pause = CHECK_SECONDS
-                if self._has_lost_only_its_socket(self._server):
+                if self._upkeep is not None and self._has_lost_only_its_socket(self._server, self._upkeep.written):
                     logger.warning("the socket of the store's server is gone; ending the server")
                     _end(self._server)
                 elif self._upkeep is not None:
@@ -208,10 +208,11 @@ class EmbeddedStore:
                 if not self._stopping.is_set():
                     logger.error("%s; again in %.1f s", error, pause, exc_info=not isinstance(error, StoreNotStarted))
 
-    def _has_lost_only_its_socket(self, running: Server) -> bool:
+    def _has_lost_only_its_socket(self, running: Server, written: int) -> bool:
         """Whether a server is to be ended so that one with a socket begins. Without its files, all would go with it."""
         with suppress(OSError):
-            return self._disk.is_served(str(running.pid)) and not (self._data_dir / SOCKET_NAME).exists()
+            is_whole = self._disk.is_served(str(running.pid)) and self._disk.size() >= written
+            return is_whole and not (self._data_dir / SOCKET_NAME).exists()
         return False
 
 

@@ -255,12 +255,12 @@ class NamedStore(Generic[M]):
         if None in stored:
             self._forget_expired_names([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
-        for one in stored:
-            if one is not None:
-                try:
-                    things.append(self._manifest.parse(one))
-                except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
-                    logger.error("left out of the list: %s", error)
+        for name, one in zip(page, stored, strict=True):
+            try:
+                if (thing := self._parse(one, name)) is not None:
+                    things.append(thing)
+            except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
+                logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
@@ -283,9 +283,12 @@ class NamedStore(Generic[M]):
 
     def _parse(self, stored: bytes | None, name: str) -> M | None:
         try:
-            return None if stored is None else self._manifest.parse(stored)
+            found = None if stored is None else self._manifest.parse(stored)
         except StoreDamaged as error:
             raise StoreDamaged(f"{self._manifest.kind} {name!r} has {error}") from error
+        if found is not None and found.name != name:
+            raise StoreDamaged(f"{self._manifest.kind} {name!r} has a manifest that names {found.name!r}")
+        return found
 
     def _store(self, name: str) -> bytes | None:
         with store_errors():
@@ -412,13 +415,13 @@ class NamedStore(Generic[M]):
 
     def _pieces(self, name: str, stored: bytes) -> list[str]:
         """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
-        try:
-            return self._piece_keys(self._manifest.parse(stored))
-        except (StoreDamaged, NewerVersion):
-            key = self.key(name)
-            with store_errors():
-                found = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
-            return [piece.decode() for piece in found if piece != key.encode()]
+        with suppress(StoreDamaged, NewerVersion):
+            if (found := self._parse(stored, name)) is not None:
+                return self._piece_keys(found)
+        key = self.key(name)
+        with store_errors():
+            keys = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
+        return [piece.decode() for piece in keys if piece != key.encode()]
 
 
 def contents(arrays: Arrays) -> dict[str, Buffer]:

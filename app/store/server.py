@@ -379,6 +379,8 @@ class Upkeep:
         self._disk, self._socket, self._pid = disk, socket, pid
         self._writes = writes
         self._next_look = 0.0
+        self.written = 0
+        """Bytes of the server's files, as it counted them at the last look; 0 while it may be writing them again."""
 
     def look(self) -> None:
         """Do what is due. A server that does not answer is left alone until the next time."""
@@ -419,6 +421,7 @@ class Upkeep:
     def _write_anew(self, client: redis.Redis, free: int) -> None:
         """Have the file written anew where that is worth it and there is room; stop it where the room goes."""
         info: dict[str, Any] = client.info()
+        self.written = 0
         if info["aof_rewrite_in_progress"]:
             if free < 2 * self._disk.critical:
                 logger.warning("there is no room to write the store's file anew; it is stopped")
@@ -432,6 +435,8 @@ class Upkeep:
             client.bgrewriteaof()
             if info["aof_last_bgrewrite_status"] != "ok":  # let it fail no more often than this
                 self._next_look = time.monotonic() + _RETRY_SECONDS
+        else:
+            self.written = size
 
 
 def _kill_children(pid: int) -> None:

@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api.admission import Admission, Asked, Places, Turns
 from app.api.problems import Refusal
-from app.in_work import IN_WORK, InWork, owner_in_work
+from app.request_context import REQUEST, RequestContext, current_owner
 from app.settings import Settings
 from service_tests.checks import JSON, assert_problem, post, put
 from service_tests.running import Running, service
@@ -67,7 +67,7 @@ def test_no_key_has_more_places_than_it_leaves_to_others() -> None:
 def of(owner: str) -> Context:
     """A context in which a request of this key is in work."""
     context = copy_context()
-    context.run(IN_WORK.set, InWork("", owner=owner))
+    context.run(REQUEST.set, RequestContext("", owner=owner))
     return context
 
 
@@ -130,7 +130,7 @@ def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_han
                 done.append(name)
 
             context = copy_context()
-            context.run(IN_WORK.set, InWork("", owner=name, left=left))
+            context.run(REQUEST.set, RequestContext("", owner=name, left=left))
             return asyncio.create_task(admission.ask(work), context=context)
 
         left = asyncio.get_running_loop().create_future()
@@ -178,7 +178,7 @@ def test_who_asks_one_at_a_time_shares_the_answer_that_is_coming_and_gets_no_old
         asked, comes = list[str](), asyncio.Event()
 
         async def ask(about: str) -> int:
-            asked.append(owner_in_work() + about)
+            asked.append(current_owner() + about)
             await comes.wait()
             return len(asked)
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.admission import Readers, Senders
-from app.api.delivery import Content, Delivery
 from app.api.interest import Shutdown
+from app.api.middleware import Content, Delivery
 from service_tests.running import service
 from service_tests.servers import until
 

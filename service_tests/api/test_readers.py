@@ -7,7 +7,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from app.api.admission import HELD, NoRoom, Reader, Readers
-from app.api.delivery import Content
+from app.api.middleware import Content
+from service_tests.api.test_admission import of
 
 LONG = 1 << 20
 
@@ -42,6 +43,19 @@ def test_who_reads_slowest_makes_room_and_who_reads_does_not(clock: list[float])
     reader("newer", 50, clock[0])
     with pytest.raises(NoRoom):
         reader("one more", 1, clock[0])
+
+
+def test_no_key_has_more_memory_of_answers_than_it_leaves_to_others_but_for_one_answer() -> None:
+    readers, a = Readers(100), of("a")
+    first = a.run(Reader, 30, None)
+    a.run(readers.enter, first)
+    a.run(readers.enter, a.run(Reader, 20, None))
+    with pytest.raises(NoRoom, match="50 bytes are in the answers of this key; the 50 that are left are for others"):
+        a.run(readers.enter, a.run(Reader, 1, None))
+    of("b").run(readers.enter, of("b").run(Reader, 50, None))
+    readers.leave(first)
+    a.run(readers.enter, a.run(Reader, 5, None))
+    assert readers.taken == 75
 
 
 def answered(readers: Readers, size: int, state: dict[str, Any], meanwhile: Callable[[], None]) -> list[Message]:

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from app.connections.protocol import make_room
+from app.connections import make_room
 from service_tests.cases import each
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service

@@ -6,6 +6,7 @@ from itertools import count, repeat
 
 import pytest
 
+from app.connections import Connection
 from service_tests.cases import each
 from service_tests.connections.wire import LIVE, answers, asked, connected, received, refusal
 from service_tests.running import Running, service
@@ -18,6 +19,15 @@ def test_a_head_has_a_limit_to_the_byte(running: Running, excess: int, status: i
     filled = sum(map(len, (b"/health/live", b"Host", b"here", b"Connection", b"close", b"X-Long")))
     head = LIVE + b"Connection: close\r\nX-Long: " + b"a" * (MOST_HEAD - filled + excess) + b"\r\n\r\n"
     assert [answer.status_code for answer in asked(running, head)] == [status]
+
+
+def test_cookies_are_not_kept() -> None:
+    """The framework reads them in quadratic time, and nothing here wants them."""
+    connection = Connection.__new__(Connection)
+    connection._in_head, connection.headers = True, []
+    for name in (b"Cookie", b"COOKIE", b"Accept"):
+        connection.on_header(name, b"a")
+    assert connection.headers == [(b"accept", b"a")]
 
 
 HEAD_SECONDS, IDLE_SECONDS, MOST_HEAD, MOST_AHEAD = 1, 2, 64 << 10, 16

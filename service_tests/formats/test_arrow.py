@@ -192,6 +192,14 @@ def test_strings_of_a_dictionary_count_for_each_row_of_all_batches() -> None:
         Arrow().decode(Body(content, check_rows=check), 1, "vectors")
 
 
+def test_ids_count_with_the_rows_before_they_are_made() -> None:
+    said: list[int] = []
+    Arrow().decode(Body(dictionary_of(b"x", 3, 2), check_rows=said.append), 1, "vectors")
+    assert 5 * (8 + 40) in said
+    Arrow().decode(Body(arrow(v=np.ones((5, 1)), ids=NumberIds(np.arange(5))), check_rows=said.append), 1, "vectors")
+    assert said[-1] == 5 * (8 + 16)
+
+
 def test_ids_of_a_dictionary_lie_within_it() -> None:
     encoded = {**field("id", LARGE_UTF8, {}), 4: {0: Number("q", 7), 1: {0: Number("i", 8), 1: Number("B", 1)}}}
     content = written([encoded, number_field("a", FLOATS)], 1, [1, 1], b"", b"\3", b"", bytes(4))

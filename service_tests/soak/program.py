@@ -50,15 +50,15 @@ def resurrected_key() -> None:
 
 def leak() -> None:
     """Every request leaves a kilobyte behind."""
-    from app.api import observation
+    from app.api import middleware
 
-    new_exchange, kept = observation._Exchange.__init__, list[bytes]()
+    new_exchange, kept = middleware._Exchange.__init__, list[bytes]()
 
-    def leaking(self: observation._Exchange, *args: Any) -> None:
+    def leaking(self: middleware._Exchange, *args: Any) -> None:
         kept.append(bytes(1024))
         new_exchange(self, *args)
 
-    observation._Exchange.__init__ = leaking  # type: ignore[method-assign, assignment]
+    middleware._Exchange.__init__ = leaking  # type: ignore[method-assign, assignment]
 
 
 def job_done_twice() -> None:

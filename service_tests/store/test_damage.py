@@ -43,7 +43,15 @@ def test_a_piece_that_was_changed_is_noticed(
 
 
 @each(
-    "change", [{"unknown": 1}, {"schema_version": "new"}, {"state": "building"}, {"name": None}, {"arrays": {"a": 1}}]
+    "change",
+    [
+        {"unknown": 1},
+        {"schema_version": "new"},
+        {"state": "building"},
+        {"name": None},
+        {"name": "n"},
+        {"arrays": {"a": 1}},
+    ],
 )
 def test_a_manifest_that_was_changed_is_not_guessed_at(
     client: redis.Redis, maps: MapStore, change: dict[str, Any]

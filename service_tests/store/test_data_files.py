@@ -183,6 +183,8 @@ def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
         keeping(client)  # the server may just have written its files anew
         with pytest.raises(StoreUnavailable, match="or less of them"):
             keeping(client)
+        looked = command("check", data)
+        assert (looked.returncode, "or less of them" in looked.stderr) == (1, True)
 
 
 def test_files_without_their_manifest_are_no_empty_store(data: Path) -> None:

@@ -136,14 +136,14 @@ def test_a_server_that_is_killed_comes_back_with_its_data(site: Site, caplog: py
     assert "is gone; starting it again" in caplog.text
 
 
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[Server]:
-    """The looks that are taken at a server from now on."""
-    looks: list[Server] = []
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The looks that are taken at a server from now on: how many bytes it has written."""
+    looks: list[int] = []
     look = EmbeddedStore._has_lost_only_its_socket
 
-    def noted(self: EmbeddedStore, running: Server) -> bool:
-        looks.append(running)
-        return look(self, running)
+    def noted(self: EmbeddedStore, running: Server, written: int) -> bool:
+        looks.append(written)
+        return look(self, running, written)
 
     monkeypatch.setattr(EmbeddedStore, "_has_lost_only_its_socket", noted)
     return looks
@@ -154,12 +154,20 @@ def test_a_server_whose_socket_is_removed_is_ended_and_comes_back_and_never_besi
 ) -> None:
     socket, folder, away = (site.data / name for name in ("store.sock", "appendonlydir", "away"))
     with site.store() as store:
+        with redis.Redis.from_url(store.url) as client:
+            client.set("key", bytes(1000))
+        (appended,) = folder.glob("*.incr.aof")
+        looks = counted(monkeypatch)
+        until(lambda: looks and looks[-1] > 1000)
+        whole = appended.read_bytes()
+        os.truncate(appended, 0)
         folder.rename(away)
         socket.unlink()
-        looks = counted(monkeypatch)
-        until(lambda: len(looks) > 3)
-        assert lives(*site.pids()), "only it has what was in the files"
-        away.rename(folder)
+        for put_back in (lambda: away.rename(folder), lambda: appended.write_bytes(whole)):
+            looks.clear()
+            until(lambda: len(looks) > 3)
+            assert lives(*site.pids()), "only it has what was in the files"
+            put_back()
         until(lambda: reachable(store.url))
         assert [lives(pid) for pid in site.pids()] == [False, True]
     orphan = site.killed_service()

@@ -8,7 +8,7 @@ from app.api.context import Admitted, ContextOf, Cursor, DatasetName, DatasetTtl
 from app.api.negotiation import JSON, posted_type
 from app.api.schemas import DATASET_BODY, headers
 from app.formats import DATASET_FORMATS
-from app.in_work import link_to
+from app.request_context import link_to
 from app.services.datasets import DatasetPage, DatasetRecord
 
 router = APIRouter(prefix="/v1/datasets", tags=["datasets"])

@@ -116,7 +116,12 @@ def least_weights(gram: Matrix, means: Matrix) -> Matrix:
 
     H is singular to rounding, and v lies in what is left of it: with H = UΛUᵀ and the root R = Λ^½Uᵀ of the eigenvalues
     above the cut-off, the objective is ‖Rξ − Λ^−½Uᵀv‖² less a constant.
+
+    Raises:
+        InvalidInput: H or v is not finite.
     """
+    if not (np.isfinite(gram).all() and np.isfinite(means).all()):
+        raise InvalidInput("the frequencies leave the range of float64: take a larger length scale", "/kernel")
     eigenvalues, vectors = eigh(gram)
     kept = eigenvalues > _CUT_OFF * eigenvalues[-1]
     roots, vectors = np.sqrt(eigenvalues[kept]), vectors[:, kept]

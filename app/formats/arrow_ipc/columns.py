@@ -1,6 +1,6 @@
 """The columns of the record batches of an Arrow stream: rows of numbers, and ids or tags beside them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -17,6 +17,9 @@ from app.formats.base import Body
 from app.formats.json.body import pointer_to
 from bochner_client.tables import ID, Column, Field, Schema, Table, TableError
 
+# What an id takes at most while it is read, beside its text; one of a dictionary counts as a string.
+_BYTES_OF_NUMBER, _BYTES_OF_TEXT = 16, 40
+
 
 def rows_of(body: Body, width: int | None = None) -> Array | Identified:
     """The rows of a stream, with their ids where it has a column of these; raises what `columns_of` raises."""
@@ -24,23 +27,30 @@ def rows_of(body: Body, width: int | None = None) -> Array | Identified:
     return Identified(rows, beside[ID]) if ID in beside else rows
 
 
-def columns_of(body: Body, width: int | None, beside: Sequence[str]) -> tuple[Array, Mapping[str, Ids]]:
+def columns_of(
+    body: Body, width: int | None, beside: Sequence[str], check_count: Callable[[int], None] = lambda _: None
+) -> tuple[Array, Mapping[str, Ids]]:
     """The rows of a stream, and its columns of these names, which are ids, or tags of strings.
 
     Numbers that are missing are NaN, tags that are missing are "". Columns of numbers become rows of the narrowest
     dtype that has room for all of their dtypes, which must round no whole number. Where there are none, lists of no
-    stated length are of `width`.
+    stated length are of `width`. `check_count` is told how many rows there are before any is made, and may raise.
 
     Raises:
         InvalidInput: the body is no stream; columns are of other types, or too short; lists are of different lengths; a
             whole number would be rounded; or an id is missing.
+        TooLarge: `body.check_rows` says so of the rows, and of what columns beside them take while they are read.
     """
     schema, batches = read(body)
+    n = sum(batch.n for batch in batches if batch.dictionary is None)
+    check_count(n)
     with _refuse_as_input():
         schema.check(schema.coordinates(beside), beside)
         split = [*_columns(schema, batches)]
         rows = Table(schema, split, beside=beside, width=width).rows(check=body.check_rows)
         others = [(place, field) for place, field in enumerate(schema.fields) if field.name in beside]
+        numbers = sum(field.values is None and field.is_whole for _, field in others)
+        body.check_rows(rows.nbytes + n * (_BYTES_OF_NUMBER * numbers + _BYTES_OF_TEXT * (len(others) - numbers)))
         return rows, {field.name: _beside(field, [one[place] for one in split], body) for place, field in others}
 
 

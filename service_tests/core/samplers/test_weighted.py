@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.errors import InvalidInput
 from app.core.samplers.weighted import least_weights
 from service_tests.cases import each
 from service_tests.core.discrepancy.sets import KINDS, example
@@ -40,3 +41,9 @@ def test_the_conditions_of_karush_kuhn_and_tucker_hold(name: str, d: int, s: int
     for other in np.random.default_rng(0).exponential(0.1 / s, size=(20, s)):
         assert measure.evaluate(frequencies, weights + other) > best
         assert measure.evaluate(frequencies, np.maximum(weights - other, 0)) > best - 1e-14
+
+
+@pytest.mark.parametrize(("gram", "mean"), [(np.inf, 1.0), (1.0, np.nan)])
+def test_frequencies_that_leave_float64_are_refused(gram: float, mean: float) -> None:
+    with pytest.raises(InvalidInput, match="leave the range of float64: take a larger length scale"):
+        least_weights(np.array([[1.0, gram], [gram, 1.0]]), np.array([mean, 1.0]))

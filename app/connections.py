@@ -3,19 +3,24 @@
 What is refused is told by a problem document, and by the end of the connection.
 """
 
+import asyncio
 import logging
+import os
 import resource
-from asyncio import BaseTransport
+from asyncio import BaseTransport, Transport
 from collections import deque
-from collections.abc import Collection, Sequence, Sized
+from collections.abc import Callable, Collection, Sequence, Sized
 from math import inf
+from socket import socket
+from ssl import SSLContext
 from typing import Any, Protocol, cast
 
 import httptools
+import uvloop
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
-from app.api.observation import new_request_id
+from app.api.middleware import new_request_id
 from app.api.problems import Refusal, limit, problem_response
 from app.metrics.meters import Meters
 from app.settings import ROOT_PATH, Settings
@@ -247,8 +252,11 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of the head. Those behind a body are of no use to anybody here."""
-        if self._in_head:
+        """Keep a field of the head. Those behind a body are of no use to anybody here.
+
+        Nor are cookies, which the framework would take seconds to read where a client means harm.
+        """
+        if self._in_head and name.lower() != b"cookie":
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -406,3 +414,67 @@ def _abandon(cycle: RequestResponseCycle) -> None:
     """Let a request know that nobody waits for its answer any more."""
     cycle.disconnected = True
     cycle.message_event.set()
+
+
+class Loop(uvloop.Loop):
+    """The event loop of a service."""
+
+    async def create_server(self, protocol_factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
+        """Listen. With `ssl`, each connection begins with a `Handshake`."""
+        context = options.pop("ssl", None)
+
+        def begin() -> Handshake:
+            return Handshake(self, protocol_factory(), context)
+
+        return await super().create_server(begin if context else protocol_factory, *args, **options)
+
+
+class Handshake(asyncio.Protocol):
+    """The beginning of a connection over TLS. It counts as a silent connection, and has the time of a head.
+
+    Args:
+        loop: that it runs in.
+        connection: what goes on once the handshake is over, and then counts in its place.
+        context: certificate and key.
+    """
+
+    has_asked = False
+    is_leaving = False
+
+    def __init__(self, loop: Loop, connection: Connection, context: SSLContext) -> None:
+        self._loop, self._connection, self._context = loop, connection, context
+        self._others = cast("set[Member]", connection.connections)
+        connection.handshake = self
+        self.transport = self
+        self.waits_since = loop.time()
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        """Make room for this connection as for any other, and begin."""
+        most = most_connections(self._connection.settings.max_connections)
+        if len(self._others) >= most:
+            # If all are at work, the connection says so: before the end of its handshake nobody could read it.
+            make_room(self._others, most, self._loop.time())
+        self._others.add(self)
+        # The loop reads at once from what it has accepted, and would take the first bytes from the handshake.
+        taken = socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
+        taken.setblocking(False)
+        cast(Transport, transport).abort()
+        self._task = self._loop.create_task(self._shake_hands(taken))
+        # Not at the end of the task itself: one that is cancelled before it begins has none.
+        self._task.add_done_callback(lambda _: self._others.discard(self))
+
+    def abort(self) -> None:
+        """Hang up."""
+        self._task.cancel()
+
+    shutdown = abort
+    """The server calls it so at its end."""
+
+    async def _shake_hands(self, accepted: socket) -> None:
+        patience = self._connection.settings.head_timeout
+        try:
+            await self._loop.connect_accepted_socket(
+                lambda: self._connection, accepted, ssl=self._context, ssl_handshake_timeout=patience
+            )
+        except OSError as error:  # no TLS, too late, or hung up
+            logger.debug("a handshake came to no end: %s", error)

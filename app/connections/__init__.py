@@ -1,1 +1,0 @@
-"""Connections to clients."""
