@@ -1,4 +1,4 @@
-"""The kernels. A new one is a file of its own and its name in this list."""
+"""The kernels. To add one, write a module for it and add its class to `Kernel`."""
 
 from typing import Annotated, get_args
 
@@ -31,4 +31,4 @@ Kernel = Annotated[
 ]
 
 KERNELS: dict[str, type[AnyKernel]] = {model.kind_name(): model for model in get_args(get_args(Kernel)[0])}
-"""The kernels by kind."""
+"""Kernel classes by kind."""

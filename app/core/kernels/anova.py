@@ -19,7 +19,7 @@ from app.core.model import Frozen
 from app.core.papers import GQ
 from app.core.quantiles import exponential
 
-# Squares that are held at a time, which stay in the cache; and the fewest and most rows of y that they are of.
+# Squared differences computed at a time, few enough for the cache; and the fewest and most rows of y per block.
 _SQUARES, _FEWEST_ROWS, _MOST_ROWS = 1 << 15, 8, 512
 
 
@@ -27,9 +27,9 @@ _SQUARES, _FEWEST_ROWS, _MOST_ROWS = 1 << 15, 8, 512
 def gaussian_sums(
     x: Matrix, y: Matrix, factors: Matrix, columns: Whole, ends: Whole, weights: Matrix, out: Matrix
 ) -> None:
-    """Σ_S weight_S exp(−Σ_{j∈S} factor_j (x_j − y_j)²) of rows x (n, d) and columns y (d, m), into out (n, m).
+    """Compute Σ_S weight_S exp(−Σ_{j∈S} factor_j (x_j − y_j)²) of rows x (n, d), columns y (d, m), into out (n, m).
 
-    Subset S has the coordinates columns[ends[S] : ends[S + 1]]. All arrays are C-contiguous.
+    Subset S consists of the coordinates columns[ends[S] : ends[S + 1]]. All arrays are C-contiguous.
     """
     d, m = y.shape
     step = min(m, max(_FEWEST_ROWS, min(_MOST_ROWS, _SQUARES // d)))
@@ -54,7 +54,7 @@ def gaussian_sums(
 
 @jit
 def _squares(row: Matrix, y: Matrix, factors: Matrix, start: int, n_rows: int, out: Matrix) -> None:
-    """factor_j (x_j − y_j)² of one row with some columns of y, into out, a row for each coordinate."""
+    """Write factor_j (x_j − y_j)² of one row and `n_rows` columns of y from `start` to out, one row per coordinate."""
     for j in range(len(row)):
         a, factor, others, of_column = row[j], factors[j], y[j, start : start + n_rows], out[j]
         for k in range(n_rows):
@@ -63,9 +63,9 @@ def _squares(row: Matrix, y: Matrix, factors: Matrix, start: int, n_rows: int, o
 
 
 _MOST_SUBSETS = 1 << 16
-# Squares of rows and subsets that are held at a time.
+# Entries of a block of rows by subsets, which bounds the memory for norms.
 _ENTRIES_PER_BLOCK = 1 << 20
-# Coordinates named by all subsets together.
+# Limit on the coordinates named by all placements of `windows` together.
 _MOST_COORDINATES = 1 << 18
 
 Extent = Annotated[int, Field(ge=1, le=1 << 15)]
@@ -74,18 +74,18 @@ Subset = Annotated[tuple[Annotated[int, Field(ge=0)], ...], Field(min_length=1, 
 
 @lru_cache(1)
 def _gaussian(scale: LengthScale) -> Gaussian:
-    """The kernel of a subset. Tens of thousands that have one scale share it."""
+    """Return the Gaussian kernel of a subset. Tens of thousands of subsets with the same scale share one object."""
     return Gaussian(kind="gaussian", length_scale=scale)
 
 
 class Windows(Frozen):
-    """Every placement of a patch in an image whose pixels are the coordinates, row by row."""
+    """All placements of a patch in an image. The coordinates of a vector are the pixels, row by row."""
 
     image_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels, input_dim in all.")
     patch_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels in a patch.")
 
     def subsets(self) -> tuple[tuple[int, ...], ...]:
-        """The pixels of each placement."""
+        """Return the pixels of each placement, as coordinates."""
         pixels = np.arange(prod(self.image_shape)).reshape(self.image_shape)
         patches = np.lib.stride_tricks.sliding_window_view(pixels, self.patch_shape)
         return tuple(map(tuple, patches.reshape(-1, prod(self.patch_shape)).tolist()))
@@ -94,8 +94,8 @@ class Windows(Frozen):
 class Anova(ShiftInvariantKernel):
     """Σ_S weight_S Π_{i∈S} exp(−δ_i²/(2σ_i²)) over subsets S of the coordinates, not normalised.
 
-    Frequencies are drawn subset by subset, zero outside, s shared out equally; a rule is applied to each subset. The
-    kernel of convolution-like structure: `windows` makes the subsets of all patches of an image.
+    Each subset gets an equal share of the s frequencies, which are zero outside it; rules are applied to each subset.
+    Suits convolution-like structure: `windows` makes the subsets of all patches of an image.
     """
 
     source = f"{GQ}, section 4"
@@ -142,7 +142,7 @@ class Anova(ShiftInvariantKernel):
         return self
 
     def check(self, input_dim: int) -> None:
-        """Refuse subsets without meaning, an image that has not input_dim pixels, and another number of weights."""
+        """Refuse invalid subsets, an image whose number of pixels is not input_dim, and a wrong number of weights."""
         if self.windows is not None and (pixels := prod(self.windows.image_shape)) != input_dim:
             reason = f"an image of {self.windows.image_shape} has {pixels} pixels; input_dim is {input_dim}"
             raise InvalidInput(reason, "/kernel/windows/image_shape")
@@ -155,7 +155,7 @@ class Anova(ShiftInvariantKernel):
         Gaussian(kind="gaussian", length_scale=self.length_scale).check(input_dim)
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
-        """A Gaussian kernel for each subset."""
+        """Return one Gaussian kernel per subset."""
         weights = self.weights or (1.0,) * len(self._subsets)
         return tuple(
             Block(_gaussian(self._scale(subset)), subset, weight)
@@ -163,11 +163,11 @@ class Anova(ShiftInvariantKernel):
         )
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
-        """By the length scales, on the subset that is farthest from 0: its kernel is the first to suffer."""
+        """Return the error in length scales, on each row's subset of largest norm: its kernel is affected first."""
         return OfLengthScales(dtype, np.asarray(self.length_scale, np.float64), self._largest_norms, is_sum=False)
 
     def warnings(self) -> tuple[str, ...]:
-        """The warning about subsets that are named more than once, if there are any."""
+        """Return a warning for the first pair of subsets that name the same coordinates, if there is one."""
         first: dict[tuple[int, ...], int] = {}
         for i, subset in enumerate(self.subsets or ()):
             before = first.setdefault(tuple(sorted(subset)), i)
@@ -179,14 +179,14 @@ class Anova(ShiftInvariantKernel):
         return ()
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """By the coordinates of all subsets, and by the kernel of each."""
+        """Return the cost, for each pair of rows, of the coordinates of all subsets and of one kernel per subset."""
         named = sum(map(len, self._subsets))
         per_pair = self.operations_per_coordinate * named + self.operations_per_value * len(self._subsets)
         return int(x.shape[0] * y.shape[0] * per_pair)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block, from differences, summed subset by subset."""
-        if len(y) < len(x):  # the loop takes many rows of y at once
+        """Compute the exact kernel block from differences, summed over the subsets."""
+        if len(y) < len(x):  # the loop is fast for many rows of y
             return self.gram(y, x).T
         named, places, ends = self._named
         scales = np.broadcast_to(np.asarray(self.length_scale, np.float64), x.shape[1:])[named]
@@ -203,18 +203,18 @@ class Anova(ShiftInvariantKernel):
 
     @cached_property
     def _named(self) -> tuple[Whole, Whole, Whole]:
-        """The coordinates that subsets have; where in these those of each subset stand; and where each subset ends."""
+        """Distinct coordinates named; each subset's coordinates as indices into them; offsets of subsets in these."""
         named, places = np.unique(np.fromiter(chain.from_iterable(self._subsets), np.int64), return_inverse=True)
         return named, places, np.cumsum([0, *map(len, self._subsets)])
 
     @cached_property
     def _membership(self) -> sparse.csr_array:
-        """1 where a subset has a coordinate, (subsets, coordinates up to the last that one has)."""
+        """Matrix with 1 where a subset has a coordinate, (subsets, largest coordinate named + 1)."""
         named, places, ends = self._named
         return sparse.csr_array((np.ones(len(places)), named[places], ends))
 
     def _largest_norms(self, scaled: Rows) -> Matrix:
-        """The largest norm of each row (n, d) on a subset, (n,)."""
+        """Return each row's largest norm over the subsets, (n,), for rows (n, d)."""
         found = np.empty(scaled.shape[0])
         for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
             of_subsets: Any = self._membership @ scaled[block, : self._membership.shape[1]].T ** 2

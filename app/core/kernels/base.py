@@ -1,8 +1,8 @@
-"""Bases of the kernels: of all, of those with frequencies, with one spectral law, with length scales; and of products.
+"""Base classes of kernels: of all, of those with frequencies, one spectral law, length scales; and of products.
 
-Differences of rows are taken before they are divided by length scales: rows that were divided first, and so rounded,
-would be off by 1e-16 of themselves, which 10⁶ length scales from 0 is 1e-10 of one. Powers of two divide them before,
-which rounds nothing and keeps squares in the range of float64.
+Rows are subtracted before they are divided by length scales. Rows divided first would be rounded with a relative error
+of 1e-16; 10⁶ length scales from 0 that is an error of 1e-10 length scales. Only powers of two are divided out before
+the subtraction, which rounds nothing and keeps squares in the range of float64.
 """
 
 from abc import abstractmethod
@@ -23,7 +23,7 @@ from app.core.neighbours import Metric
 from app.core.progress import Pause
 from app.core.threads import for_each
 
-# What one thread computes of an exact Gram block between two pauses, a tenth of a second or less.
+# Work of one thread on an exact Gram block between two pauses: a tenth of a second or less.
 _ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 29
 
 Positive = Annotated[float, Field(gt=0)]
@@ -35,14 +35,14 @@ LENGTH_SCALE = "σ_j, in the unit of coordinate j of the vectors: one number for
 
 
 class Block(NamedTuple):
-    """A summand of a kernel: a spectral kernel on some coordinates, None for all of them, times a weight."""
+    """A summand of a kernel: a spectral kernel on some coordinates (None for all), times a weight."""
 
     kernel: "SpectralKernel"
     coordinates: tuple[int, ...] | None = None
     weight: float = 1.0
 
     def dim(self, input_dim: int) -> int:
-        """How many coordinates it looks at."""
+        """Return the number of coordinates that the summand depends on."""
         return input_dim if self.coordinates is None else len(self.coordinates)
 
 
@@ -50,33 +50,33 @@ class AnyKernel(Kind):
     """A kernel k(x, z), with or without frequencies."""
 
     served_by: ClassVar[str] = "sobol"
-    """A sampler that serves it, to name in refusals of others."""
+    """A sampler that supports the kernel, named in the error when the client chose one that does not."""
     metric: ClassVar[Metric] = "euclidean"
-    """The distance of rows that a length scale is taken from; rows equally far apart have about the same kernel."""
+    """Distance between rows from which a length scale is chosen; pairs equally far apart have about the same kernel."""
 
     compares_unit_rows: ClassVar[bool] = False
-    """Whether rows are brought to unit length before they are compared, so that no two differ by more than 2."""
+    """Whether rows are scaled to unit length before they are compared, so that no two differ by more than 2."""
 
     def rounding(self, dtype: np.dtype[np.floating]) -> Rounding | None:
-        """The error that rounding rows to a dtype makes; None where it is some ε of each kernel, wherever rows lie."""
+        """Return the error of rounding rows to a dtype; None if it is a few ε of each kernel, wherever the rows lie."""
         return None
 
-    if TYPE_CHECKING:  # as a field it would come first in the text of every spec
+    if TYPE_CHECKING:  # as a field it would come first in the JSON of every spec
         kind: str
 
     def check(self, input_dim: int) -> None:
-        """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries; here it fits all."""
+        """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries; by default it fits all."""
 
     @abstractmethod
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: prepared rows (n, d) and (m, d), dense or sparse, to (n, m)."""
+        """Compute the exact kernel block (n, m) of prepared rows (n, d) and (m, d), dense or sparse."""
 
     @abstractmethod
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of row i of x with row i of y, both prepared, (n,)."""
+        """Compute the exact kernel of row i of x with row i of y, both prepared, (n,)."""
 
     def exact_in_parts(self, x: Rows, y: Rows, threads: int, pause: Pause) -> Matrix:
-        """What `exact` gives, (n, m), some rows of x at a time on up to `threads` threads, which change no bit."""
+        """Compute `exact`, (n, m), by blocks of rows of x on up to `threads` threads; their number changes no bit."""
         x, y = self.in_one_form(x, y)
         n, m = int(x.shape[0]), int(y.shape[0])
         found = np.empty((n, m))
@@ -89,101 +89,105 @@ class AnyKernel(Kind):
         return found
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `exact`."""
+        """Return the cost of `exact`: the number of multiplications of a matrix product that take as long."""
         return int(x.shape[0] * y.shape[0] * x.shape[1])
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory for the rows in the form in which they are compared."""
+        """Return the bytes of memory for the rows in the form in which they are compared."""
         return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows (n, d) as the kernel compares them, for most as they came; InvalidInput names those without one."""
+        """Return the rows (n, d) as the kernel compares them, mostly unchanged; InvalidInput names invalid rows."""
         return rows
 
     def in_domain(self, rows: Matrix) -> Matrix:
-        """The rows, or where entries have no kernel, such beside them that have one, no farther from any that has."""
+        """Return the rows, with entries outside the kernel's domain replaced by entries inside it.
+
+        A row that is changed gets no farther from any row in the domain.
+        """
         return rows
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """The rows as pairs of them are compared, so that they may be taken some at a time."""
+        """Return x and y in the form, dense or sparse, in which they are compared, so that they can be split up."""
         return x, y
 
     @property
     def is_centered(self) -> bool:
-        """Whether something is subtracted from the rows, which makes sparse ones dense."""
+        """Whether a center is subtracted from the rows, which makes sparse rows dense."""
         return False
 
     @property
     def compares_sparse(self) -> bool:
-        """Whether `exact` takes sparse rows as they are, and does not make them dense."""
+        """Whether `exact` compares sparse rows without making them dense."""
         return False
 
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
-        """Pairs of float64 rows (n, input_dim), row i of both having correlation i of these in [−1, 1], (n,).
+        """Return pairs of float64 rows (n, input_dim) with the given correlations in [−1, 1], (n,), one per pair.
 
-        InvalidInput where the kernel does not depend on correlations, or no such rows exist.
+        Raises InvalidInput if the kernel does not depend on correlations, or no such rows exist.
         """
         raise InvalidInput(f"correlations say nothing of kernel {self.kind}; give pairs of vectors", "/correlations")
 
 
 class ShiftInvariantKernel(AnyKernel):
-    """A kernel k(x - z) that is a sum of spectral kernels, most often of one. Samplers of frequencies serve it."""
+    """A kernel k(x - z) that is a sum of spectral kernels, mostly of one. Samplers of frequencies support it."""
 
     operations_per_coordinate: ClassVar[int] = 6
-    """Multiplications of a matrix product that take as long as the part of one coordinate in an exact kernel."""
+    """Cost of one coordinate in an exact kernel, in multiplications of a matrix product."""
     operations_per_value: ClassVar[int] = 32
-    """And those that take as long as making the kernel of the sum of all."""
+    """Cost of turning the sum over all coordinates into a kernel value, in the same unit."""
 
     @abstractmethod
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
-        """The summands."""
+        """Return the summands."""
 
     @abstractmethod
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block: prepared rows (n, d) and (m, d) to (n, m), without an n×m×d temporary."""
+        """Compute the exact kernel block (n, m) of prepared rows (n, d) and (m, d), without an n×m×d temporary."""
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """By the coordinates of all pairs of rows, and by their kernels."""
+        """Return the cost of the coordinates and of the kernel value of each pair of rows."""
         return int(x.shape[0] * y.shape[0] * (self.operations_per_coordinate * x.shape[1] + self.operations_per_value))
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block of prepared rows, which are made dense."""
+        """Compute the exact kernel block of prepared rows, which are made dense."""
         return self.gram(dense(x), dense(y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """The rows in their dense form."""
+        """Return the rows in dense form."""
         return dense(x), dense(y)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of the differences of prepared rows, which are made dense."""
+        """Compute the exact kernel from the differences of prepared rows, which are made dense."""
         return np.asarray(self.gram(np.zeros((1, x.shape[1])), dense(x) - dense(y))[0], np.float64)
 
     def at_zero(self, input_dim: int) -> float:
-        """k(0), the sum of the weights of the summands."""
+        """Return k(0), the sum of the weights of the summands."""
         return sum(block.weight for block in self.blocks(input_dim))
 
     def normal_deviations(self, input_dim: int) -> Matrix | None:
-        """Standard deviations (d,) of the frequencies' coordinates if these are independent and normal, else None."""
+        """Return standard deviations (d,) of the frequencies' coordinates if independent and normal, else None."""
         return None
 
     def profile(self) -> "ShiftInvariantKernel | None":
-        """The kernel on rows of one entry, 1 at 0 and of length scale 1; None unless k(δ) is it at a distance of δ.
+        """Return the kernel as a function of one distance of δ: a kernel on rows of one entry, with length scale 1.
 
-        Of that distance, which may be in length scales, the multiple mδ has m times.
+        Its value at 0 is 1. The distance, which may be in length scales, of a multiple mδ is m times that of δ. None if
+        k(δ) is no function of such a distance.
         """
         return None
 
     def warnings(self) -> tuple[str, ...]:
-        """Warnings for the client about the kernel as it was written."""
+        """Return warnings for the client about the kernel as the client specified it."""
         return ()
 
     @property
     def scale_field(self) -> str:
-        """The field that sets the scale of the frequencies, as the client named it."""
+        """Name of the field that sets the scale of the frequencies, as the client wrote it."""
         return "length_scale"
 
     def out_of_range(self, dtype: str) -> InvalidInput:
-        """The refusal of frequencies that leave the range of the dtype: names the field to blame."""
+        """Return the error for frequencies outside the range of the dtype; it names the field that causes them."""
         extreme = "large" if self.scale_field == "gamma" else "small"
         reason = f"{self.scale_field} is so {extreme} that frequencies leave the range of {dtype}"
         return InvalidInput(reason, f"/kernel/{self.scale_field}")
@@ -194,22 +198,22 @@ class SpectralKernel(ShiftInvariantKernel):
 
     @abstractmethod
     def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Map uniforms in the open unit cube, (s, uniforms_per_frequency), to frequencies of the law, (s, d)."""
+        """Map uniforms in the open unit cube, (s, uniforms_per_frequency), to frequencies of p, (s, d)."""
 
     @abstractmethod
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
-        """Standard deviations of the frequencies' coordinates, shape (d,); None where the law has none."""
+        """Return the standard deviations of the frequencies' coordinates, (d,); None if the law has none."""
 
     def is_heavy_tailed(self) -> bool:
-        """Whether a frequency's fourth moment is three times a normal one's or more: few make a covariance."""
+        """Return whether the fourth moment is 3 times a normal law's or more: few frequencies make a bad covariance."""
         return False
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
-        """How many uniforms make one frequency."""
+        """Return the number of uniforms that one frequency needs."""
         return input_dim
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
-        """The kernel itself, on all coordinates."""
+        """Return the kernel itself, on all coordinates."""
         return (Block(self),)
 
 
@@ -219,14 +223,14 @@ CdistMetric = Literal["euclidean", "sqeuclidean", "cityblock"]
 
 
 def finite(scaled: Matrix) -> Matrix:
-    """The rows divided by their length scales; InvalidInput if an entry has left the range of float64."""
+    """Return rows already divided by length scales; InvalidInput if an entry has left the range of float64."""
     if not np.isfinite(scaled).all():  # two infinities have no distance
         raise InvalidInput("an entry divided by its length_scale leaves the range of float64")
     return scaled
 
 
 def _in_cache(x: Matrix, y: Matrix, metric: CdistMetric, weights: Matrix | None = None) -> Matrix:
-    """Distances of all rows, some rows of y at a time: each row of x reads them from the cache, not from memory."""
+    """Compute distances of all pairs of rows, in blocks of y that stay in the cache while rows of x are compared."""
     found = np.empty((len(x), len(y)))
     for some in row_blocks(len(y), max(1, _ENTRIES_PER_BLOCK // max(1, y.shape[1]))):
         found[:, some] = scipy.spatial.distance.cdist(x, y[some], metric, w=weights)
@@ -234,111 +238,111 @@ def _in_cache(x: Matrix, y: Matrix, metric: CdistMetric, weights: Matrix | None 
 
 
 def divided_by_powers(x: Matrix, y: Matrix, scales: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """Each scale is a rest in [½, 1) times a power of two: the rests, (d,), and the rows divided by the powers."""
+    """Split scales into mantissas in [½, 1) and powers of two; return mantissas, (d,), and rows over the powers."""
     rest, exponents = np.frexp(scales)
-    with np.errstate(over="ignore"):  # refused by name
+    with np.errstate(over="ignore"):  # `finite` raises
         return rest, finite(np.ldexp(x, -exponents)), finite(np.ldexp(y, -exponents))
 
 
 class ScaledKernel(SpectralKernel):
-    """A kernel of δ_j/σ_j."""
+    """A kernel of the scaled differences δ_j/σ_j."""
 
     length_scale: LengthScale = Field(description=LENGTH_SCALE)
 
     def scales(self, input_dim: int) -> Matrix:
-        """The length scales σ_j, shape (d,)."""
+        """Return the length scales σ_j, (d,)."""
         return np.broadcast_to(self.length_scales, (input_dim,))
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix | None:
-        """Quantiles of a frequency's length in `dim` coordinates at σ = 1; None where directions are not uniform."""
+        """Return quantiles of a frequency's norm in `dim` dimensions at σ = 1; None if directions are not uniform."""
         return None
 
     def check(self, input_dim: int) -> None:
-        """Refuse a list of length scales that has not one for each coordinate."""
+        """Refuse a list of length scales that does not have one entry per coordinate."""
         check_entries(self.length_scale, input_dim, self.scale_field, f"/kernel/{self.scale_field}", ", or one")
 
     def scaled_frequencies(self, standard: Matrix) -> Matrix:
-        """Frequencies at σ = 1, divided in place by σ_j."""
-        with np.errstate(over="ignore"):  # refused by name below
+        """Divide frequencies at σ = 1 by σ_j, in place; InvalidInput if they leave the range of float64."""
+        with np.errstate(over="ignore"):  # raises below
             standard /= self.scales(standard.shape[1])
         if not np.isfinite(standard).all():
             raise self.out_of_range("float64")
         return standard
 
     def scaled_deviations(self, standard: float, input_dim: int) -> Matrix:
-        """A standard deviation at σ = 1, divided by σ_j; no squares, which would leave the range of float64 first."""
-        with np.errstate(over="ignore"):  # a deviation of infinity has infinite frequencies, refused above
+        """Divide a standard deviation at σ = 1 by σ_j; variances would leave the range of float64 earlier."""
+        with np.errstate(over="ignore"):  # then frequencies are infinite too, and `scaled_frequencies` raises
             deviations = standard / self.length_scales
         return np.broadcast_to(deviations, (input_dim,))
 
     def scaled_rows(self, rows: Matrix) -> Matrix:
-        """Rows divided by σ_j."""
-        with np.errstate(over="ignore"):  # refused by name
+        """Return the rows divided by σ_j; InvalidInput if an entry leaves the range of float64."""
+        with np.errstate(over="ignore"):  # `finite` raises
             return finite(rows / self.scales(rows.shape[1]))
 
     def distances(self, x: Matrix, y: Matrix, metric: CdistMetric) -> Matrix:
-        """Distances of rows (n, d) and (m, d) divided by σ_j, (n, m), as good far from 0 as near it.
+        """Compute distances (n, m) of rows (n, d) and (m, d) divided by σ_j, as accurate far from 0 as near it.
 
-        InvalidInput where an entry divided by its scale leaves the range of float64.
+        Raises InvalidInput if an entry divided by its scale leaves the range of float64.
         """
         rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
         if (rest != rest[0]).any():
-            # The weights of scipy stand under the root.
+            # scipy multiplies squares by the weights before it takes the root.
             return _in_cache(x, y, metric, 1 / rest if metric == "cityblock" else 1 / rest**2)
         found = _in_cache(x, y, metric)
-        with np.errstate(over="ignore"):  # so far apart that it matters no more
+        with np.errstate(over="ignore"):  # infinite only where rows are so far apart that it does not matter
             found /= rest[0] ** 2 if metric == "sqeuclidean" else rest[0]
         return found
 
     def lags(self, x: Matrix, y: Matrix) -> Iterator[Matrix]:
-        """δ_j/σ_j of every row of x and of y, (n, m), coordinate by coordinate, likewise."""
+        """Yield δ_j/σ_j of all rows of x and y, (n, m), one coordinate at a time, as accurate as `distances`."""
         rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
         for of_x, of_y, scale in zip(x.T, y.T, rest, strict=True):
-            with np.errstate(over="ignore"):  # so far apart that it matters no more
+            with np.errstate(over="ignore"):  # infinite only where rows are so far apart that it does not matter
                 found = np.subtract.outer(of_x, of_y)
                 found /= scale
             yield found
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
-        """By the length scales, in the kernel's metric."""
+        """Return the rounding error in length scales, in the kernel's metric."""
         is_sum = self.metric == "cityblock"
         return OfLengthScales(dtype, self.length_scales, partial(_norms, order=1 if is_sum else 2), is_sum)
 
     @property
     def length_scales(self) -> Matrix:
-        """σ, (), or σ_j, (d,)."""
+        """Length scale σ, shape (), or length scales σ_j, (d,)."""
         return np.asarray(self.length_scale, dtype=np.float64)
 
 
 class ProductKernel(ScaledKernel):
-    """A product of one-dimensional kernels, whose frequencies are independent with scale 1/σ_j."""
+    """A product of one-dimensional kernels; the coordinates of a frequency are independent with scale 1/σ_j."""
 
     standard_deviation: ClassVar[float | None]
-    """Standard deviation of one frequency at σ = 1; None where it is infinite."""
+    """Standard deviation of one coordinate of a frequency at σ = 1; None if it is infinite."""
 
     @abstractmethod
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Quantile function of one frequency at σ = 1, elementwise; it may write over the uniforms."""
+        """Apply the quantile function of one coordinate at σ = 1 elementwise; may overwrite the uniforms."""
 
     @abstractmethod
     def standard_characteristic(self, lags: Matrix) -> Matrix:
-        """φ, the characteristic function of one frequency at σ = 1, elementwise: the one-dimensional kernel.
+        """Return φ, the characteristic function of one coordinate at σ = 1, elementwise: the one-dimensional kernel.
 
-        All that the box discrepancy needs of a kernel. It is integrated on panels from 0 to 1 and on to each power of
-        two, on which it must be smooth; a kink at 0 does no harm.
+        The box discrepancy needs nothing else. It integrates φ on panels from 0 to 1 and on to each power of two. On
+        each panel φ must be smooth; a kink at 0 does no harm.
         """
 
     def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Quantile transform, then division by σ_j."""
+        """Apply the quantile transform, then divide by σ_j."""
         return self.scaled_frequencies(self.standard_quantile(uniforms))
 
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
-        """The standard deviation at σ = 1, divided by σ_j."""
+        """Return the standard deviation at σ = 1 divided by σ_j; None if it is infinite."""
         return None if self.standard_deviation is None else self.scaled_deviations(self.standard_deviation, input_dim)
 
 
 def _norms(scaled: Rows, order: Literal[1, 2]) -> Matrix:
-    """The norms of rows (n, d), (n,)."""
+    """Return the norms of rows (n, d), (n,)."""
     if isinstance(scaled, np.ndarray):
         return np.asarray(np.linalg.norm(scaled, order, axis=1), np.float64)
     return np.asarray((abs(scaled) ** order).sum(axis=1), np.float64) ** (1 / order)

@@ -13,7 +13,7 @@ _ENTRIES_PER_BLOCK = 1 << 16
 
 
 class Cauchy(ProductKernel):
-    """Π 1/(1 + δ_j²/σ_j²); frequencies independent Laplace(0, 1/σ_j)."""
+    """Π 1/(1 + δ_j²/σ_j²); the coordinates of a frequency are independent Laplace(0, 1/σ_j)."""
 
     source = f"{RFF}, section 3"
     choose_when = (
@@ -26,17 +26,17 @@ class Cauchy(ProductKernel):
     kind: Literal["cauchy"]
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
-        """1/(1 + β²)."""
+        """Return 1/(1 + β²)."""
         return np.asarray(1 / (1 + lags**2), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """±log of twice the distance to the nearer end."""
+        """Return Laplace quantiles: ±log of twice the distance of a uniform to the nearer end of [0, 1]."""
         return quantiles(LAPLACE, uniforms)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Product over the coordinates, some rows at a time."""
+        """Compute the product over the coordinates, in blocks of rows."""
         gram = np.ones((len(x), len(y)))
-        with np.errstate(over="ignore"):  # an infinite denominator is a kernel of 0
+        with np.errstate(over="ignore"):  # an infinite denominator makes the kernel 0
             for block in row_blocks(len(x), _ENTRIES_PER_BLOCK // max(1, len(y))):
                 for factor in self.lags(x[block], y):
                     factor *= factor

@@ -14,16 +14,16 @@ from app.core.kernels.rounding import OfRoots
 from app.core.sparse_rows import count_entries, csr_parts, in_shared_columns, row_sums
 
 _BYTES_PER_STORED = 16
-# Entries of rows that are compared with each other at a time.
+# Entries of a block of rows compared at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
-# What rows are multiplied by, which rounds nothing above 1e-298: no sum of 2³¹ entries leaves the range of float64.
+# Factor of all rows, so that no sum of 2³¹ entries leaves the range of float64; it rounds no entry above 1e-298.
 _SMALLER = 2.0**-32
-# A division, in multiplications of a matrix product.
+# Cost of comparing two entries (a division), in multiplications of a matrix product.
 _OPERATIONS_PER_COMPARISON = 16
 
 
 class ChiSquared(AnyKernel):
-    """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 is 0."""
+    """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 counts as 0."""
 
     source = (
         "Zhang, Marszalek, Lazebnik, Schmid (2007), Local features and kernels for classification of texture and "
@@ -41,11 +41,11 @@ class ChiSquared(AnyKernel):
     gamma: Annotated[float, Field(gt=0, description="γ, in the inverse unit of the vectors' entries.")] = 1.0
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfRoots:
-        """By the square roots of entries, whose differences it compares where entries are large."""
+        """Return the rounding error of the entries' square roots, which the kernel compares if entries are large."""
         return OfRoots(dtype, self.gamma)
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows as they came; InvalidInput names the first negative entry."""
+        """Return the rows unchanged; InvalidInput names the first negative entry."""
         values = stored_values(rows)
         if values.size and values.min() < 0:
             entry = int(np.argmax(values.ravel() < 0))
@@ -55,19 +55,19 @@ class ChiSquared(AnyKernel):
         return rows
 
     def in_domain(self, rows: Matrix) -> Matrix:
-        """The rows without signs."""
+        """Return the absolute values of the entries."""
         return np.abs(rows)
 
     @property
     def compares_sparse(self) -> bool:
-        """Yes."""
+        """Whether sparse rows are compared as they are: always."""
         return True
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d) to (n, m); sparse rows are not made dense beside sparse ones.
+        """Compute the exact kernel block (n, m) of rows (n, d) and (m, d), which stay sparse if both are sparse.
 
-        Dense rows are compared entry by entry. Of sparse ones, the sums of what only one of two rows has are those of
-        the rows without what both have, so that distances have an error of some roundings of these sums.
+        Dense rows are compared entry by entry. For two sparse rows, the entries that only one of them has are summed as
+        the sums of both rows less the entries in shared columns, so distances err by a few roundings of these sums.
         """
         distances = np.empty((x.shape[0], y.shape[0]))
         if sparse.issparse(x) and sparse.issparse(y):
@@ -81,7 +81,7 @@ class ChiSquared(AnyKernel):
         return self._kernel(distances)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of row i of x with row i of y, (n,)."""
+        """Compute the exact kernel of row i of x with row i of y, (n,)."""
         distances = np.empty((x.shape[0], 1))
         if sparse.issparse(x) and sparse.issparse(y):
             x, y = _smaller(x), _smaller(y)
@@ -97,26 +97,26 @@ class ChiSquared(AnyKernel):
         return self._kernel(distances)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications that take as long as comparing each entry of x with each row of y."""
+        """Return the cost, in multiplications, of comparing each entry of x with each row of y."""
         of_x = count_entries(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
         return int(_OPERATIONS_PER_COMPARISON * y.shape[0] * of_x)
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory of the entries of both, sparse or dense, and of what is compared."""
+        """Return the memory for the entries of both, sparse or dense, and for the copies that are compared."""
         if sparse.issparse(x) and sparse.issparse(y):
             return 2 * _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
         return 2 * super().exact_bytes(x, y)
 
     def _kernel(self, distances: Matrix) -> Matrix:
-        """exp(−γ·distances) of rows that were made smaller, in place."""
-        with np.errstate(over="ignore"):  # of an infinite distance the kernel is 0
+        """Turn distances of rows multiplied by `_SMALLER` into exp(−γ·distances), in place."""
+        with np.errstate(over="ignore"):  # the kernel of an infinite distance is 0
             distances *= -self.gamma
             distances /= _SMALLER
         return np.exp(distances, out=distances)
 
 
 def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
-    """The rows times `_SMALLER`, in float64, without stored zeros, and each in the order of its columns."""
+    """Return the rows times `_SMALLER`, in float64, without stored zeros, and each sorted by column."""
     found: sparse.csr_array = rows.astype(np.float64)
     found.data *= _SMALLER
     found.eliminate_zeros()
@@ -124,18 +124,18 @@ def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
     return found
 
 
-# A term is (a − b)·((a − b)/(a + b)): its square alone would leave the range of float64 first. Rows come so small that
-# no sum does either.
+# A term is computed as (a − b)·((a − b)/(a + b)), because (a − b)² alone may leave the range of float64. Rows were
+# multiplied by `_SMALLER`, so that no sum leaves it either.
 Summed = tuple[Matrix, Whole, Whole, Matrix]
-"""Parts of a sparse matrix, by row or by column, as `Compressed`; and the rows' sums."""
+"""Parts of a sparse matrix by row or by column, as in `Compressed`, and the sums of its rows."""
 
-# Rows of y that are compared at a time: sums of a row with them stay in the cache, as do their entries.
+# Rows of y compared at a time: few enough that their entries, and their sums with one row of x, stay in the cache.
 _ROWS_PER_BLOCK = 512
 
 
 @jit
 def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
-    """Σ (x_j − y_j)²/(x_j + y_j) of rows x (n, d) and columns y (d, m), both C-contiguous, into out (n, m)."""
+    """Compute Σ (x_j − y_j)²/(x_j + y_j) of rows x (n, d), columns y (d, m), both C-contiguous, into out (n, m)."""
     m = y.shape[1]
     for start in range(0, m, _ROWS_PER_BLOCK):
         end = min(m, start + _ROWS_PER_BLOCK)
@@ -148,16 +148,16 @@ def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
                 for k in range(end - start):
                     both = a + others[k]
                     apart = a - others[k]
-                    # Where both are 0, so is the term.
+                    # If both entries are 0, so is the term.
                     sums[k] += apart * (apart / (both if both > 0.0 else 1.0))
 
 
 @jit
 def sparse_distances(x: Summed, y: Summed, out: Matrix) -> None:
-    """The same of sparse rows, x by row and y by column, into out (n, m).
+    """Compute the sums of `dense_distances` for sparse rows, x by row and y by column, into out (n, m).
 
-    What only one of two rows has is the sum of both without what both have. For equal rows that is exactly 0, as their
-    entries are added in the same order.
+    Entries that only one of two rows has add up to the sums of both rows less the entries in shared columns. For equal
+    rows that is exactly 0, because their entries are added in the same order.
     """
     (x_values, x_columns, x_ends, x_sums), (y_values, y_rows, y_ends, y_sums) = x, y
     m = out.shape[1]

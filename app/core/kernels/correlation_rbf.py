@@ -16,9 +16,9 @@ from app.core.papers import GMM
 
 
 class CorrelationRbf(ShiftInvariantKernel):
-    """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z: free of the length of the rows.
+    """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z: independent of the length of the rows.
 
-    On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are brought to unit length inside.
+    On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are scaled to unit length first.
     """
 
     source = f"{GMM}, section 2, (14)"
@@ -33,31 +33,31 @@ class CorrelationRbf(ShiftInvariantKernel):
 
     @property
     def scale_field(self) -> str:
-        """The field of γ."""
+        """Name of the field of γ."""
         return "gamma"
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
-        """The Gaussian kernel of unit rows."""
+        """Return the Gaussian kernel of unit rows as the only summand."""
         return (Block(self._gaussian()),)
 
     def normal_deviations(self, input_dim: int) -> Matrix:
-        """Deviations of the Gaussian kernel of unit rows."""
+        """Return the frequency deviations of the Gaussian kernel of unit rows."""
         return self._gaussian().normal_deviations(input_dim)
 
     def profile(self) -> Gaussian:
-        """Of the distance of unit rows."""
+        """Return the kernel as a function of the distance of unit rows."""
         return self._gaussian().profile()
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfDirections:
-        """The same for all rows, by γ."""
+        """Return the rounding error, which depends on γ alone and is the same for all rows."""
         return OfDirections(dtype, self.gamma)
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """Rows of unit L2 norm; InvalidInput names the rows that are all zero and have no direction."""
+        """Return rows scaled to unit L2 norm; InvalidInput names all-zero rows, which have no direction."""
         return unit_rows(rows, pointer)
 
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
-        """Pairs of unit rows whose cosine is ρ; InvalidInput in one dimension, which has no ρ but ±1."""
+        """Return pairs of unit rows whose cosine is ρ; InvalidInput in one dimension, where ρ can only be ±1."""
         if input_dim == 1 and (np.abs(correlations) < 1).any():
             raise InvalidInput("rows of one entry have no correlations but -1 and 1", "/correlations")
         x = np.eye(1, 2).repeat(len(correlations), axis=0)
@@ -65,7 +65,7 @@ class CorrelationRbf(ShiftInvariantKernel):
         return leading_columns(x, input_dim), leading_columns(y, input_dim)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Exact kernel block of unit rows."""
+        """Compute the exact kernel block of unit rows."""
         return self._gaussian().gram(x, y)
 
     def _gaussian(self) -> Gaussian:

@@ -14,9 +14,9 @@ from app.core.quantiles import NORMAL, quantiles
 
 
 class Gaussian(ProductKernel):
-    """exp(−Σ δ_j²/(2σ_j²)); frequencies N(0, σ_j⁻²).
+    """exp(−Σ δ_j²/(2σ_j²)); the coordinates of a frequency are N(0, σ_j⁻²).
 
-    The scale is given once, as `length_scale` or `sigma` (σ) or `gamma` (1/(2σ²)), and echoed as `length_scale`.
+    Give the scale once, as `length_scale`, `sigma` (σ) or `gamma` (1/(2σ²)); answers show it as `length_scale`.
     """
 
     source = f"{RFF}, section 3"
@@ -42,40 +42,40 @@ class Gaussian(ProductKernel):
             raise InvalidInput(f"{came} came; exactly one of length_scale, sigma, gamma is wanted", "/kernel")
         scale = getattr(self, given[0])
         if given == ["gamma"]:
-            # One root each: neither 2γ nor 1/(2γ) need be in the range of float64.
+            # Two roots, because 2γ or 1/(2γ) may be outside the range of float64.
             sigma = np.sqrt(0.5) / np.sqrt(np.asarray(scale, dtype=np.float64))
             scale = tuple(sigma.tolist()) if isinstance(scale, tuple) else float(sigma)
-        # A frozen model's own validator may still settle its fields; nobody else can.
+        # The model is frozen, but its own validator may still set a field.
         object.__setattr__(self, "length_scale", scale)
         return self
 
     @property
     def scale_field(self) -> str:
-        """The name under which the scale came, one of three."""
+        """Name under which the client gave the scale: `length_scale`, `sigma` or `gamma`."""
         return next((name for name in ("sigma", "gamma") if getattr(self, name) is not None), "length_scale")
 
     def normal_deviations(self, input_dim: int) -> Matrix:
-        """1/σ_j."""
+        """Return 1/σ_j."""
         return self.scaled_deviations(1.0, input_dim)
 
     def profile(self) -> "Gaussian":
-        """Of ‖δ/σ‖."""
+        """Return the kernel as a function of ‖δ/σ‖."""
         return Gaussian(kind="gaussian", length_scale=1.0)
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
-        """Quantiles of the chi law, elementwise."""
+        """Return quantiles of the chi law with `dim` degrees of freedom, elementwise."""
         return np.asarray(np.sqrt(2 * gammaincinv(dim / 2, uniforms)), np.float64)
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
-        """exp(−β²/2)."""
+        """Return exp(−β²/2)."""
         return np.asarray(np.exp(-(lags**2) / 2), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """Φ⁻¹."""
+        """Return Φ⁻¹ of the uniforms."""
         return quantiles(NORMAL, uniforms)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """exp(−‖δ/σ‖²/2), from differences: the expansion in squares would cancel for near rows."""
+        """Compute exp(−‖δ/σ‖²/2) from differences: expanding the square would cancel digits for close rows."""
         gram = self.distances(x, y, "sqeuclidean")
         gram *= -0.5
         return np.exp(gram, out=gram)

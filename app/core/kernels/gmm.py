@@ -19,18 +19,18 @@ from app.core.papers import GMM
 from app.core.sparse_rows import count_entries, row_numbers
 
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
-"""Sparse rows in CSR form: signed powers, numbers of their columns, indptr, and top of each row."""
+"""Sparse rows in CSR form: signed powers, column numbers, indptr, and the log of each row's largest |u| (`top`)."""
 
-# Memory of an entry in the two forms; a sparse one has its column beside it.
+# Bytes of an entry in sparse form, which includes its column, and in dense form.
 _BYTES_PER_STORED, _BYTES_PER_ENTRY = 16, 8
-# The comparison of two entries, in multiplications of a matrix product.
+# Cost of comparing two entries, in multiplications of a matrix product.
 _OPERATIONS_PER_COMPARISON = 16
 
 
 class GeneralizedMinMax(AnyKernel):
-    """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ parts u − center into positive and negative parts.
+    """Σ min(ũ, ṽ)^p / Σ max(ũ, ṽ)^p, where ũ splits u − center into positive and negative parts.
 
-    Free of scale: multiplying both vectors by one number changes nothing. Hashed by `gcws` and `dart_minhash`.
+    Scale-free: multiplying both centred vectors by one number changes nothing. Hashed by `gcws` and `dart_minhash`.
     """
 
     source = f"{GMM}, sections 1.1 and 1.2, (7) and (8); the power p: Li (2017), Tunable GMM kernels"
@@ -49,33 +49,33 @@ class GeneralizedMinMax(AnyKernel):
     )
 
     def check(self, input_dim: int) -> None:
-        """Refuse a centre that has not one entry per coordinate."""
+        """Refuse a centre that does not have one entry per coordinate."""
         check_entries(self.center, input_dim, "center", "/kernel/center")
 
     def round_center(self, dtype: np.dtype[Any]) -> "GeneralizedMinMax":
-        """The kernel with its centre as the rows of a map are read, so that a row at the centre is exactly there."""
+        """Return the kernel with its centre in the dtype of a map, so that a row at the centre is exactly there."""
         if self.center is None:
             return self
-        with np.errstate(over="ignore"):  # refused by name below
+        with np.errstate(over="ignore"):  # raises below
             center = np.array(self.center).astype(dtype)
         if not np.isfinite(center).all():
             raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
         return self.model_copy(update={"center": tuple(center.tolist())})
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfCenter | None:
-        """By what rounding leaves of rows about the centre; ratios of entries themselves lose some ε anywhere."""
+        """Return the rounding error of rows less the centre; None without one: ratios of entries lose a few ε."""
         if self.center is None:
             return None
         return OfCenter(dtype, np.array(self.center), self.model_copy(update={"center": None}).pairs)
 
     def empty(self, rows: Rows) -> NDArray[np.bool_]:
-        """Which rows (n, d) are all zero after centering, (n,): they have no sample, and no kernel, which is 0/0."""
+        """Return which rows (n, d) are all zero after centering, (n,): they have no sample, and their kernel is 0/0."""
         if self.stays_sparse(rows):
             return np.asarray(np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0]) == 0)
         return np.logical_not(self.subtract_center(dense(rows)).any(axis=1))
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows as they came; InvalidInput names those that are all zero after centering, which have no kernel."""
+        """Return the rows unchanged; InvalidInput names rows that are all zero after centering: they have no kernel."""
         empty = np.flatnonzero(self.empty(rows))
         if empty.size:
             raise InvalidInput(f"row {name_rows(empty)} is all zero (after centering)", f"{pointer}/{empty[0]}")
@@ -88,18 +88,18 @@ class GeneralizedMinMax(AnyKernel):
 
     @property
     def compares_sparse(self) -> bool:
-        """Yes, unless there is a centre, which makes rows dense."""
+        """Whether there is no centre, which would make rows dense."""
         return self.center is None
 
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
-        """Pairs of rows whose kernel is g = (1 − √((1 − ρ)/2))/(1 + √((1 − ρ)/2)).
+        """Return pairs of rows whose kernel is g = (1 − √((1 − ρ)/2))/(1 + √((1 − ρ)/2)).
 
-        That is the limit for rows of many coordinates on which theorem 4 of the GMM paper rests. The rows have one
-        coordinate off the centre.
+        Theorem 4 of the GMM paper rests on this limit for rows of many coordinates. The rows returned differ from the
+        centre in one coordinate.
         """
         root = np.sqrt((1 - correlations) / 2)
         g = (1 - root) / (1 + root)
-        # Opposite signs have kernel 0 where equal ones would need a row of zeros.
+        # For g = 0, opposite signs have kernel 0; with equal signs, one row would have to be all zero.
         first = np.where(g > 0, g ** (1 / self.p), -1.0)
         scale = 1.0 if self.center is None else max(1.0, abs(self.center[0]))
         x = leading_columns(np.eye(1, 2).repeat(len(g), axis=0) * scale, input_dim)
@@ -109,26 +109,29 @@ class GeneralizedMinMax(AnyKernel):
         return x.toarray() + np.asarray(self.center), y.toarray() + np.asarray(self.center)
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d), none `empty`, sparse ones never made dense but by a centre."""
+        """Compute the exact kernel block of rows (n, d) and (m, d), none `empty`.
+
+        If both are sparse, only a centre makes them dense.
+        """
         return self._compare(x, y, paired=False)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of row i of x with row i of y, none of them `empty`, shape (n,)."""
+        """Compute the exact kernel of row i of x with row i of y, none of them `empty`, (n,)."""
         return self._compare(x, y, paired=True)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications that take as long as comparing each row of x with every entry of y."""
+        """Return the cost, in multiplications, of comparing each row of x with every entry of y."""
         return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory of the entries of both, eight bytes each."""
+        """Return the memory for the entries of both, eight bytes each."""
         return 8 * sum(self.entry_counts(x, y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """The rows both sparse or both dense, where one is of each: in the form that takes less memory.
+        """Return the rows both sparse or both dense; if their forms differ, in the one that takes less memory.
 
-        A centre makes all rows dense anyhow, when their turn comes. The sums of the two forms may differ in the last
-        bit, so rows must be brought into one form before they are shared out.
+        A centre makes rows dense later anyway. Sums in the two forms may differ in the last bit, so rows must have one
+        form before they are split into blocks.
         """
         if self.center is not None or sparse.issparse(x) == sparse.issparse(y) or not (x.shape[0] and y.shape[0]):
             return x, y
@@ -137,7 +140,7 @@ class GeneralizedMinMax(AnyKernel):
         return dense(x), dense(y)
 
     def entry_counts(self, x: Rows, y: Rows) -> tuple[int, int]:
-        """How many entries x and y have in the form in which they are compared, both 0 if one has no rows."""
+        """Return how many entries x and y have in the form in which they are compared; 0 and 0 if one has no rows."""
         if not (x.shape[0] and y.shape[0]):
             return 0, 0
         if self._compares_sparse(x, y):
@@ -145,23 +148,23 @@ class GeneralizedMinMax(AnyKernel):
         return prod(x.shape), prod(y.shape)
 
     def stays_sparse(self, rows: Rows) -> TypeGuard[sparse.csr_array]:
-        """Whether what is zero in the rows is zero after the transform too."""
+        """Return whether the rows are sparse and the transform keeps their zeros."""
         return not isinstance(rows, np.ndarray) and self.center is None
 
     def subtract_center(self, rows: Matrix) -> Matrix:
-        """The rows minus the centre."""
+        """Return the rows minus the centre."""
         if self.center is None:
             return rows
-        with np.errstate(over="ignore"):  # refused by name below
+        with np.errstate(over="ignore"):  # raises below
             centered: Matrix = rows - np.asarray(self.center)
         if not np.isfinite(centered).all():
             raise InvalidInput("an entry minus its center leaves the range of float64")
         return centered
 
     def _powers(self, rows: Matrix) -> tuple[Matrix, Matrix]:
-        """Signed powers sign(u)·(|u|/top)^p, all in [−1, 1], and log top, top being the row's largest |u|.
+        """Return signed powers sign(u)·(|u|/top)^p, all in [−1, 1], and log top, top being the row's largest |u|.
 
-        Kept apart, because top^p itself would leave the range of float64 for large p.
+        They are kept apart because top^p would leave the range of float64 for large p.
         """
         rows = self.subtract_center(rows)
         magnitude: Matrix = np.abs(rows)
@@ -170,8 +173,8 @@ class GeneralizedMinMax(AnyKernel):
         return self._signed_powers(magnitude, log_top[:, None], rows), log_top
 
     def _signed_powers(self, magnitude: Matrix, log_top: Matrix, signs: Matrix) -> Matrix:
-        """sign·(magnitude/top)^p, in place."""
-        with np.errstate(divide="ignore"):  # the logarithm of 0 is right: its power is 0
+        """Compute sign·(magnitude/top)^p, in place."""
+        with np.errstate(divide="ignore"):  # log 0 = −∞ is right: the power of 0 is 0
             np.log(magnitude, out=magnitude)
         magnitude -= log_top
         magnitude *= self.p
@@ -180,7 +183,7 @@ class GeneralizedMinMax(AnyKernel):
         return magnitude
 
     def _compares_sparse(self, x: Rows, y: Rows) -> bool:
-        """Whether x and y are compared in sparse form: if both are, or if the dense one takes less memory so."""
+        """Return whether to compare in sparse form: if both are sparse, or if that makes the dense one no larger."""
         if self.center is not None or not (sparse.issparse(x) or sparse.issparse(y)):
             return False
         if sparse.issparse(x) and sparse.issparse(y):
@@ -189,7 +192,7 @@ class GeneralizedMinMax(AnyKernel):
         return _BYTES_PER_STORED * count_entries(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
     def _compare(self, x: Rows, y: Rows, paired: bool) -> Matrix:
-        """Kernel of every row of x and of y, (n, m), or of row i of x and row i of y, (n, 1)."""
+        """Compute the kernel of every row of x and of y, (n, m), or if `paired`, of row i of x and of y, (n, 1)."""
         out = np.empty((x.shape[0], 1 if paired else y.shape[0]))
         if not out.size:
             return out
@@ -203,7 +206,7 @@ class GeneralizedMinMax(AnyKernel):
         return out
 
     def _sparse_powers(self, rows: sparse.csr_array, columns: Whole) -> Sparse:
-        """Signed powers of the entries that are stored and log top of each row, as `_powers` has them."""
+        """Return signed powers of the stored entries, and log top of each row, as `_powers` does."""
         values = rows.data.astype(np.float64)
         magnitude: Matrix = np.abs(values)
         numbers, top = row_numbers(rows), np.zeros(rows.shape[0])
@@ -213,8 +216,8 @@ class GeneralizedMinMax(AnyKernel):
         return powers, columns, rows.indptr.astype(np.int64), log_top
 
 
-# Rows come as signed powers scaled to a largest entry of ±1, with the logarithm of that scale (`top`) beside them, so
-# that no power over- or underflows. Opposite signs share nothing; Σ max = Σ|u| + Σ|v| − Σ min.
+# Rows are signed powers scaled to a largest entry of ±1; the logarithm of the scale (`top`) is passed separately, so
+# that no power over- or underflows. Entries of opposite signs overlap in 0; Σ max = Σ|u| + Σ|v| − Σ min.
 @jit
 def _overlap(a: float, b: float) -> float:
     return max(0.0, min(a, b)) + max(0.0, min(-a, -b))
@@ -236,7 +239,7 @@ def _dense_pair(u: Matrix, u_top: float, v: Matrix, v_top: float, p: float) -> f
 
 @jit
 def dense_min_max(x: Matrix, x_top: Matrix, y: Matrix, y_top: Matrix, p: float, paired: bool, out: Matrix) -> None:
-    """Kernel of rows of x (n, d) and y (m, d), into out (n, m), or (n, 1) if only row i of x goes with row i of y."""
+    """Compute the kernel of rows x (n, d) and y (m, d) into out (n, m), or if `paired`, of row i of both, (n, 1)."""
     for i in range(out.shape[0]):
         for column in range(out.shape[1]):
             j = i if paired else column
@@ -257,7 +260,7 @@ def _sparse_pair(
 
 @jit
 def sparse_min_max(x_rows: Sparse, y_rows: Sparse, p: float, n_columns: int, paired: bool, out: Matrix) -> None:
-    """The kernel of sparse rows, as `dense_min_max`; the columns that occur are numbered from 0 to `n_columns` − 1."""
+    """Compute `dense_min_max` of sparse rows, whose columns are numbered from 0 to `n_columns` − 1."""
     (x, x_columns, x_indptr, x_top), (y, y_columns, y_indptr, y_top) = x_rows, y_rows
     scattered, y_sums = np.zeros(n_columns), np.empty(y_indptr.shape[0] - 1)
     for j in range(y_sums.shape[0]):

@@ -11,7 +11,7 @@ from app.core.quantiles import CAUCHY, quantiles
 
 
 class Laplacian(ProductKernel):
-    """exp(−Σ |δ_j|/σ_j); frequencies independent Cauchy(0, 1/σ_j)."""
+    """exp(−Σ |δ_j|/σ_j); the coordinates of a frequency are independent Cauchy(0, 1/σ_j)."""
 
     source = f"{RFF}, section 3; {QMC}, section 4"
     choose_when = (
@@ -24,19 +24,19 @@ class Laplacian(ProductKernel):
     kind: Literal["laplacian"]
 
     def profile(self) -> "Laplacian":
-        """Of ‖δ/σ‖₁."""
+        """Return the kernel as a function of ‖δ/σ‖₁."""
         return Laplacian(kind="laplacian", length_scale=1.0)
 
     def standard_characteristic(self, lags: Matrix) -> Matrix:
-        """exp(−|β|)."""
+        """Return exp(−|β|)."""
         return np.asarray(np.exp(-np.abs(lags)), np.float64)
 
     def standard_quantile(self, uniforms: Matrix) -> Matrix:
-        """tan(π(t − ½))."""
+        """Return tan(π(t − ½))."""
         return quantiles(CAUCHY, uniforms)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """exp(−‖δ/σ‖₁)."""
+        """Compute exp(−‖δ/σ‖₁)."""
         gram = self.distances(x, y, "cityblock")
         np.negative(gram, out=gram)
         return np.exp(gram, out=gram)

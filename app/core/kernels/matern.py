@@ -11,15 +11,15 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
-# Above it, the uniform expansion of the Bessel function for large orders is as good as the function, which overflows.
+# From this ν on, the Bessel function, which overflows, is replaced by its uniform expansion, which is as accurate.
 _LARGE_NU = 100.0
 
 
 class Matern(ScaledKernel):
     """Matérn kernel of smoothness ν in r = ‖δ/σ‖; its sample functions are ⌈ν⌉ − 1 times differentiable.
 
-    Frequencies follow one multivariate t law with 2ν degrees of freedom: a normal vector over the root of *one*
-    chi-square per frequency. Independent t coordinates would be another kernel.
+    Frequencies follow one multivariate t law with 2ν degrees of freedom: a normal vector divided by the root of *one*
+    chi-square variable per frequency. Independent t coordinates would give another kernel.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1"
@@ -34,50 +34,50 @@ class Matern(ScaledKernel):
     nu: Annotated[float, Field(gt=0, le=1e6, description="ν; ½ is exp(−r), ∞ the Gaussian kernel.")]
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
-        """One more than coordinates, for the chi-square."""
+        """Return one more than the number of coordinates, for the chi-square variable."""
         return input_dim + 1
 
     def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Φ⁻¹(t_j)/σ_j · √(2ν/q), q the chi-square quantile of the last uniform."""
+        """Return Φ⁻¹(t_j)/σ_j · √(2ν/q), q the chi-square quantile of the last uniform."""
         frequencies = quantiles(NORMAL, uniforms[:, :-1])
-        # q/(2ν) by the incomplete gamma function of shape ν.
+        # q/(2ν), from the incomplete gamma function of shape ν.
         mixing = gammaincinv(self.nu, uniforms[:, -1]) / self.nu
-        with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused by name
+        with np.errstate(over="ignore", divide="ignore"):  # infinite frequencies are refused below
             frequencies /= np.sqrt(mixing)[:, None]
         return self.scaled_frequencies(frequencies)
 
     def profile(self) -> "Matern":
-        """Of ‖δ/σ‖."""
+        """Return the kernel as a function of ‖δ/σ‖."""
         return Matern(kind="matern", nu=self.nu, length_scale=1.0)
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
-        """Quantiles of √(dim·F) with dim and 2ν degrees of freedom: one law for normal vector and chi-square together.
+        """Return quantiles of √(dim·F), F with dim and 2ν degrees of freedom: normal vector and chi-square in one.
 
-        F is 2ν/dim times B/(1 − B) with B of the law Beta(dim/2, ν); near 1, 1 − B has its own inverse.
+        F is 2ν/dim times B/(1 − B) with B from Beta(dim/2, ν); 1 − B has its own inverse, exact for B near 1.
         """
-        with np.errstate(divide="ignore"):  # infinite lengths are refused by name
+        with np.errstate(divide="ignore"):  # infinite lengths are refused when they are divided by σ_j
             odds = betaincinv(dim / 2, self.nu, uniforms) / betainccinv(self.nu, dim / 2, uniforms)
         return np.asarray(np.sqrt(2 * self.nu * odds), np.float64)
 
     def out_of_range(self, dtype: str) -> InvalidInput:
-        """The refusal of frequencies that leave a dtype; it names nu or length_scale, whichever does more."""
-        # The chi-square quantile of the smallest uniform, 2^-53, multiplies a frequency by some 2^(53/(2ν)).
+        """Return the error for frequencies outside a dtype's range; it names nu or length_scale, the main cause."""
+        # The chi-square quantile of the smallest uniform, 2^-53, multiplies a frequency by about 2^(53/(2ν)).
         if 53 / (2 * self.nu) > -np.log2(np.min(self.length_scale)):
             return InvalidInput(f"nu is so small that frequencies leave the range of {dtype}", "/kernel/nu")
         return super().out_of_range(dtype)
 
     def is_heavy_tailed(self) -> bool:
-        """Whether ν is at most 5/2: the fourth moment is (ν − 1)/(ν − 2) times a normal one's, and infinite up to 2."""
+        """Return whether ν ≤ 5/2: the fourth moment is (ν − 1)/(ν − 2) times a normal law's, infinite for ν ≤ 2."""
         return self.nu <= 2.5
 
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
-        """√(ν/(ν − 1))/σ_j; none for ν ≤ 1."""
+        """Return √(ν/(ν − 1))/σ_j; None for ν ≤ 1."""
         if self.nu <= 1:
             return None
         return self.scaled_deviations(float(np.sqrt(self.nu / (self.nu - 1))), input_dim)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
+        """Compute 2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
         gram = self.distances(x, y, "euclidean")
         gram *= np.sqrt(2 * self.nu)
         for row in gram:  # a row at a time: the Bessel function needs several temporaries
@@ -88,10 +88,10 @@ class Matern(ScaledKernel):
 def _correlation(z: Matrix, nu: float) -> Matrix:
     if nu >= _LARGE_NU:
         return np.exp(_log_of_large_order(z / nu, nu)).clip(max=1)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # 0 and far values are settled at the end
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # values at 0 and far away are set at the end
         log_bessel: Matrix = np.log(kve(nu, z)) - z
         correlation: Matrix = np.exp((1 - nu) * np.log(2) - gammaln(nu) + nu * np.log(z) + log_bessel)
-    # Where K_ν overflows, z is so small that one term of its series is exact; at z = 0 it is the limit.
+    # Where K_ν overflows, z is so small that one term of the kernel's series is exact; at z = 0 it is the limit.
     near = ~np.isfinite(log_bessel) & (z < 1) | (z == 0)
     correlation[near] = 1 - z[near] ** 2 / (4 * (nu - 1)) if nu > 1 else 1
     correlation[~np.isfinite(correlation)] = 0
@@ -99,10 +99,10 @@ def _correlation(z: Matrix, nu: float) -> Matrix:
 
 
 def _log_of_large_order(x: Matrix, nu: float) -> Matrix:
-    """The logarithm of the kernel at z = νx for large ν: absolute error below ν^−4, and 0 at 0.
+    """Return the logarithm of the kernel at z = νx for large ν, with an absolute error below ν^−4, and 0 at 0.
 
-    The uniform expansion of K_ν (DLMF 10.41.4, four terms) over its limit at 0, in which the terms of the size ν log ν
-    have cancelled: ν(log(1 + t/2) − t) − log(1 + t)/2 + …, where 1 + t = √(1 + x²).
+    It is the uniform expansion of K_ν (DLMF 10.41.4, four terms) divided by its limit at 0. Terms of the size ν log ν
+    cancel: ν(log(1 + t/2) − t) − log(1 + t)/2 + …, where 1 + t = √(1 + x²).
     """
     square = np.minimum(x, 1e100) ** 2  # beyond, the kernel is 0
     t = square / (1 + np.sqrt(1 + square))
@@ -113,7 +113,7 @@ def _log_of_large_order(x: Matrix, nu: float) -> Matrix:
 
 
 def _large_order_terms(p: Any, nu: float) -> Any:
-    """The terms of the expansion after the first, 1."""
+    """Return the sum of the expansion's terms after the first, which is 1."""
     return (
         -(3 * p - 5 * p**3) / (24 * nu)
         + (81 * p**2 - 462 * p**4 + 385 * p**6) / (1152 * nu**2)

@@ -12,15 +12,15 @@ from app.core.kernels.base import AnyKernel, Positive
 from app.core.panels import Panels
 from app.core.sparse_rows import count_entries, in_shared_columns
 
-# Entries of a block that are raised to the power, or made dense, at a time.
+# Entries raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
 _BYTES_PER_STORED = 16
-# Multiplications of a matrix product that take as long as one of sparse rows, where all have the same columns.
+# Cost of one multiplication of sparse rows in multiplications of a dense product, if all rows have the same columns.
 _OPERATIONS_PER_STORED = 80
 
 
 class Polynomial(AnyKernel):
-    """(γ x·y + coef0)^degree: all products of up to `degree` entries are features of it, of degree 1 the entries."""
+    """(γ x·y + coef0)^degree: its features are all products of up to `degree` entries; the entries for degree 1."""
 
     source = "Schölkopf and Smola (2002), Learning with kernels, section 2.1, (2.16); scikit-learn's polynomial_kernel"
     choose_when = (
@@ -40,11 +40,11 @@ class Polynomial(AnyKernel):
 
     @property
     def compares_sparse(self) -> bool:
-        """Yes."""
+        """Whether sparse rows are compared as they are: always."""
         return True
 
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel block: rows (n, d) and (m, d) to (n, m); sparse rows are not made dense beside sparse ones.
+        """Compute the exact kernel block (n, m) of rows (n, d) and (m, d), which stay sparse if both are sparse.
 
         Raises:
             InvalidInput: a value leaves the range of float64.
@@ -58,7 +58,7 @@ class Polynomial(AnyKernel):
         return self._powers(products, x.shape[1])
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
-        """Exact kernel of row i of x with row i of y, (n,); errors as `exact`."""
+        """Compute the exact kernel of row i of x with row i of y, (n,); errors as in `exact`."""
         if sparse.issparse(x):
             products = np.asarray(x.astype(np.float64).multiply(y).sum(axis=1), np.float64).reshape(-1)
         elif sparse.issparse(y):
@@ -68,20 +68,20 @@ class Polynomial(AnyKernel):
         return self._powers(products[:, None], x.shape[1])[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """A multiplication for each entry of x and row of y, or what takes as long, and the powers."""
+        """Return the cost of one multiplication, dense or sparse, per entry of x and row of y, and of the powers."""
         both_sparse = sparse.issparse(x) and sparse.issparse(y)
         of_x = _OPERATIONS_PER_STORED * count_entries(x) if both_sparse else x.shape[0] * x.shape[1]
         return int(y.shape[0] * (of_x + x.shape[0] * 2 * self.degree.bit_length()))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Memory of the entries of both, sparse or dense."""
+        """Return the memory for the entries of both, sparse or dense."""
         if sparse.issparse(x) and sparse.issparse(y):
             return _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
         return super().exact_bytes(x, y)
 
     def _powers(self, products: Matrix, input_dim: int) -> Matrix:
-        """(γ·products + coef0)^degree, in place, by squaring; a block at a time, which stays in the cache."""
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+        """Compute (γ·products + coef0)^degree in place by squaring, in blocks that stay in the cache."""
+        with np.errstate(over="ignore", invalid="ignore"):  # raises below
             products *= 1 / input_dim if self.gamma is None else self.gamma
             products += self.coef0
             for block in row_blocks(len(products), _ENTRIES_PER_BLOCK // max(1, products.shape[1])):
@@ -100,7 +100,7 @@ class Polynomial(AnyKernel):
 
 
 def _sparse_products(x: sparse.csr_array, y: sparse.csr_array) -> Matrix:
-    """x·yᵀ of sparse rows, (n, m), some rows at a time."""
+    """Compute x·yᵀ of sparse rows, (n, m), in blocks of rows."""
     products = np.empty((x.shape[0], y.shape[0]))
     x, y = in_shared_columns(x, y)
     columns = y.T.tocsr()

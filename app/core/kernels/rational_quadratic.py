@@ -11,22 +11,22 @@ from app.core.arrays import Matrix
 from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
-# Rows whose distance squared leaves the range of float64 are compared times this power of two, which rounds nothing.
+# Factor of rows whose squared distance leaves the range of float64; as a power of two it rounds nothing.
 _SMALLER = 2.0**-540
-# Nodes of the quadrature, at least and in a unit, and of the spline that give lengths of frequencies: with them, errors
-# are below 1e-9.
+# For quantiles of a frequency's length: quadrature nodes (at least, and per unit of the range) and spline nodes. With
+# these numbers, errors are below 1e-9.
 _QUADRATURE_NODES, _QUADRATURE_NODES_PER_UNIT, _SPLINE_NODES = 160, 8, 1024
-# Uniforms are multiples of 2^-53, of which this is the logit of the largest, rounded up.
+# Logit of the largest uniform, rounded up; uniforms are multiples of 2^-53.
 _FARTHEST_LOGIT = 37.0
-# What is smaller counts as 0, and the shape of a gamma law of which all that uniforms reach is smaller.
+# Smaller values count as 0. For a smaller shape of a gamma law, all quantiles that uniforms reach are smaller.
 _LEAST, _LEAST_SHAPE = 1e-290, 1e-19
 
 
 class RationalQuadratic(ScaledKernel):
-    """(1 + r²/(2α))^(−α) in r = ‖δ/σ‖: Gaussian kernels of all length scales, mixed; for α → ∞ the Gaussian kernel.
+    """(1 + r²/(2α))^(−α) in r = ‖δ/σ‖: a mixture of Gaussian kernels of all length scales; Gaussian for α → ∞.
 
-    Frequencies are normal with a variance that follows a gamma law of shape α and mean 1, *one* for all coordinates of
-    a frequency. Independent variances would be another kernel.
+    Frequencies are normal with a random variance from a gamma law of shape α and mean 1, *one* for all coordinates of
+    a frequency. Independent variances would give another kernel.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1, (4.19)"
@@ -43,25 +43,25 @@ class RationalQuadratic(ScaledKernel):
     ]
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
-        """One more than coordinates, for the variance."""
+        """Return one more than the number of coordinates, for the variance."""
         return input_dim + 1
 
     def frequencies(self, uniforms: Matrix) -> Matrix:
-        """Φ⁻¹(t_j)/σ_j · √τ, τ the gamma quantile of the last uniform; for tiny α most are 0, as in the law."""
+        """Return Φ⁻¹(t_j)/σ_j · √τ, τ the gamma quantile of the last uniform; for tiny α most are 0, as in the law."""
         frequencies = quantiles(NORMAL, uniforms[:, :-1])
         frequencies *= np.sqrt(gammaincinv(self.alpha, uniforms[:, -1]) / self.alpha)[:, None]
         return self.scaled_frequencies(frequencies)
 
     def frequency_deviations(self, input_dim: int) -> Matrix:
-        """1/σ_j for every α, the mean of τ being 1; the fourth moment is 3(1 + 1/α)/σ_j⁴."""
+        """Return 1/σ_j for every α, because the mean of τ is 1; the fourth moment is 3(1 + 1/α)/σ_j⁴."""
         return self.scaled_deviations(1.0, input_dim)
 
     def is_heavy_tailed(self) -> bool:
-        """Whether α is at most ½: the fourth moment is 1 + 1/α times a normal one's."""
+        """Return whether α is at most ½: the fourth moment is 1 + 1/α times a normal law's."""
         return self.alpha <= 0.5
 
     def radial_quantile(self, uniforms: Matrix, dim: int) -> Matrix:
-        """Quantiles of √(τχ²) with dim degrees of freedom, from a spline through the law of a product of gammas."""
+        """Return quantiles of √(τχ²), χ² with dim degrees of freedom, from a spline of a law of products of gammas."""
         if not uniforms.size:
             return np.empty(uniforms.shape)
         with np.errstate(under="ignore"):  # for tiny α most are 0
@@ -69,15 +69,15 @@ class RationalQuadratic(ScaledKernel):
         return np.asarray(np.sqrt(squares), np.float64)
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """exp(−α log(1 + r²/(2α))), r² from differences; it falls so slowly that even infinite r² have a value."""
+        """Compute exp(−α log(1 + r²/(2α))) from differences; it is above 0 even where r² overflows."""
         gram = self.distances(x, y, "sqeuclidean")
-        with np.errstate(over="ignore"):  # settled below
+        with np.errstate(over="ignore"):  # infinite values are computed again below
             gram /= 2 * self.alpha
         np.log1p(gram, out=gram)
         for i in np.flatnonzero(np.isinf(gram.max(axis=1, initial=0))):
             far = np.isinf(gram[i])
             squares = self.distances(_SMALLER * x[i : i + 1], _SMALLER * y[far], "sqeuclidean")[0]
-            with np.errstate(divide="ignore"):  # so near that α < 1e-300, where the kernel is 1 everywhere
+            with np.errstate(divide="ignore"):  # squares of 0 imply α < 1e-300, where the kernel is 1 everywhere
                 logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
             gram[i, far] = np.maximum(logs, 0)
         gram *= -self.alpha
@@ -85,11 +85,11 @@ class RationalQuadratic(ScaledKernel):
 
 
 def _log_product_quantile(uniforms: Matrix, small: float, large: float) -> Matrix:
-    """Quantiles of the logarithm of a product of two gamma variables of these shapes.
+    """Return quantiles of the logarithm of a product of two gamma variables of shapes `small` and `large`.
 
-    The distribution function is the mean of that of the smaller shape over the law of the larger, whose logarithm is
-    spread little: there the trapezoidal rule has no error but rounding. It is inverted by a spline of degree 7 in the
-    logit, of which the quantiles are a smooth function.
+    The distribution function is that of the smaller shape, averaged over the law of the larger, whose logarithm varies
+    so little that the trapezoidal rule has no error but rounding. A spline of degree 7 inverts it in the logit, where
+    the quantiles are smooth.
     """
     if small < _LEAST_SHAPE:
         return np.full(uniforms.shape, -np.inf)
@@ -97,7 +97,7 @@ def _log_product_quantile(uniforms: Matrix, small: float, large: float) -> Matri
     at = np.linspace(first, last, max(_QUADRATURE_NODES, int(_QUADRATURE_NODES_PER_UNIT * (last - first))))
     weights = np.exp(large * at - np.exp(at) - gammaln(large))
     weights /= weights.sum()
-    # Both factors at one quantile: farther apart than the product, so that its quantiles lie between.
+    # Sums of both factors' quantiles at one level spread wider than the product's quantiles, which lie between them.
     levels = np.linspace(max(-_FARTHEST_LOGIT, float(logit(gammainc(small, _LEAST)))), _FARTHEST_LOGIT, _SPLINE_NODES)
     logs = _log_quantiles(small, levels) + _log_quantiles(large, levels)
     factors = np.exp(logs[:, None] - at)
@@ -109,6 +109,6 @@ def _log_product_quantile(uniforms: Matrix, small: float, large: float) -> Matri
 
 
 def _log_quantiles(shape: float, logits: Matrix) -> Matrix:
-    """Logarithms of the quantiles of a gamma law; near 1 from the distance to 1, which is more exact."""
+    """Return logarithms of gamma quantiles; above ½ from the distance of the level to 1, which is more exact."""
     low, high = gammaincinv(shape, expit(logits)), gammainccinv(shape, expit(-logits))
     return np.log(np.where(logits < 0, low, high))

@@ -1,4 +1,4 @@
-"""Errors of kernels whose rows are rounded to a dtype: by length scales, directions, square roots, or a center."""
+"""Errors of kernels when rows are rounded to a dtype: in length scales, directions, square roots, or by a center."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -12,25 +12,25 @@ from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype, row_blocks, s
 from app.core.sparse_rows import divide_columns, row_numbers
 
 MOST = 1e-3
-"""The largest of `Rounding.sizes` that a client is not warned of."""
+"""Largest error (`Rounding.sizes`) about which a client is not warned."""
 
 
 class Told(NamedTuple):
-    """The two halves of a warning that a dtype is too coarse: what it does to the worst row, and what helps."""
+    """The two parts of a warning that a dtype is too coarse: the effect on the worst row, and the remedy."""
 
     what: str
     cure: str
 
 
 class Rounding(ABC):
-    """The errors of one kernel where rows are rounded to a dtype.
+    """The errors of one kernel when rows are rounded to a dtype.
 
     Args:
-        dtype: of the map, to which rows are rounded.
+        dtype: dtype of the map, to which rows are rounded.
     """
 
     looks_at_exact: ClassVar[bool] = False
-    """Whether rows that the dtype holds exactly may lose digits too, whatever the family of the map."""
+    """Whether rows that the dtype holds exactly may lose digits too, for any family of maps."""
 
     def __init__(self, dtype: np.dtype[np.floating]) -> None:
         self.dtype = dtype
@@ -38,36 +38,36 @@ class Rounding(ABC):
 
     @abstractmethod
     def may_matter(self, rows: Rows) -> bool:
-        """Whether some of the rows (n, d) may have a size above `MOST`: a quick look that errs on the side of yes."""
+        """Return whether some rows (n, d) may have an error above `MOST`: a quick check that may say yes wrongly."""
 
     @abstractmethod
     def sizes(self, rows: Rows) -> Matrix:
-        """About how far the kernels of each row (n, d) are off where it is rounded, (n,)."""
+        """Estimate how far the kernels of each row (n, d) are off when it is rounded, (n,)."""
 
     @abstractmethod
     def warning(self, row: Rows, size: float) -> Told:
-        """The warning about the row (1, d) of this size."""
+        """Return the warning about a row (1, d) whose error is `size`."""
 
     def entry(self, row: Rows, column: int) -> str:
-        """The words for an entry of the row (1, d), and how far the next number is from it."""
+        """Describe an entry of the row (1, d) and its distance to the next number of the dtype."""
         value = float(row[0, column])
         near = float(np.spacing(np.abs(self.dtype.type(value))))
         return f"entry {value:.6g} in column {column} is {near:.3g} from the next"
 
     def or_wider(self, cure: str) -> str:
-        """A cure, with that of a wider dtype where there is one."""
+        """Return a remedy, with a wider dtype as an alternative if there is one."""
         wider = "take dtype float64" if self.dtype.name == "float32" else ""
         return ", or ".join(filter(None, [cure, wider]))
 
 
 class OfLengthScales(Rounding):
-    """ε·‖(x_j/σ_j)‖, how many length scales numbers lie apart at a row x; ε is the distance from 1 to the next number.
+    """ε·‖(x_j/σ_j)‖, the spacing of numbers at a row x in length scales; ε is the distance from 1 to the next number.
 
     Args:
-        dtype: of the map.
+        dtype: dtype of the map.
         scales: σ, (), or σ_j, (d,).
-        size_of: norms of rows (n, d), in the kernel's metric, (n,).
-        is_sum: whether that norm is a sum of sizes, and not at most the root of a sum of squares.
+        size_of: function that returns norms of rows (n, d), in the kernel's metric, (n,).
+        is_sum: whether the norm is a sum of magnitudes; otherwise it is at most the root of a sum of squares.
     """
 
     def __init__(
@@ -75,20 +75,20 @@ class OfLengthScales(Rounding):
     ) -> None:
         super().__init__(dtype)
         self._scales, self._size_of, self._is_sum = scales, size_of, is_sum
-        # No more than has a square.
+        # Capped so that the square is finite.
         self._most_squares = min(MOST / self.epsilon * float(scales.min()), 1e154) ** 2
 
     def may_matter(self, rows: Rows) -> bool:
-        """Compare the sum of all squares: no less than any row's, and a row's than the square of its sum over d."""
+        """Return whether the sum of all squares, times d if `is_sum`, a bound on any squared norm, is too large."""
         values = stored_values(rows).reshape(-1)
         return not np.vdot(values, values) * (rows.shape[1] if self._is_sum else 1) <= self._most_squares
 
     def sizes(self, rows: Rows) -> Matrix:
-        """The spacing at each row, in length scales."""
+        """Return the spacing of numbers at each row, in length scales."""
         return self.epsilon * self._size_of(self._scale(rows))
 
     def warning(self, row: Rows, size: float) -> Told:
-        """Name the entry that is farthest from 0 in length scales."""
+        """Return a warning that names the entry farthest from 0 in length scales."""
         column = _farthest(row, stored_values(self._scale(row)))
         scale = float(self._scales[column] if self._scales.ndim else self._scales)
         return Told(
@@ -98,16 +98,16 @@ class OfLengthScales(Rounding):
         )
 
     def _scale(self, rows: Rows) -> Rows:
-        """Rows divided by the length scales, in float64 and memory of their own."""
+        """Return a float64 copy of the rows, divided by the length scales."""
         scaled: Rows = rows.astype(np.float64)
         divide_columns(scaled, self._scales)
         return scaled
 
 
 class OfDirections(Rounding):
-    """ε·√γ for every row, of kernels e^(−γ(1 − ρ)): on unit rows they have the length scale 1/√γ.
+    """ε·√γ for every row, for kernels e^(−γ(1 − ρ)): on unit rows their length scale is 1/√γ.
 
-    Unit rows are computed in the dtype, so that they lose digits of rows that it holds exactly.
+    Unit rows are computed in the dtype, so even rows that it holds exactly lose digits.
     """
 
     looks_at_exact = True
@@ -117,15 +117,15 @@ class OfDirections(Rounding):
         self._size = self.epsilon * sqrt(gamma)
 
     def may_matter(self, rows: Rows) -> bool:
-        """Compare what is that of every row."""
+        """Return whether the error, equal for all rows, exceeds `MOST`."""
         return self._size > MOST
 
     def sizes(self, rows: Rows) -> Matrix:
-        """The same for every row."""
+        """Return the same error for every row."""
         return np.full(rows.shape[0], self._size)
 
     def warning(self, row: Rows, size: float) -> Told:
-        """Name gamma."""
+        """Return a warning that names gamma."""
         return Told(
             f"the numbers of its direction are {size:.3g} of 1/sqrt(gamma) apart, and features and kernels are off by "
             "as much",
@@ -134,10 +134,10 @@ class OfDirections(Rounding):
 
 
 class OfRoots(Rounding):
-    """ε·√(γ Σ_j x_j) of kernels e^(−γ Σ (x_j − y_j)²/(x_j + y_j)).
+    """ε·√(γ Σ_j x_j) for kernels e^(−γ Σ (x_j − y_j)²/(x_j + y_j)).
 
-    Where x and y are large beside their difference, such a kernel is Gaussian in √x_j with the length scale 1/(2√γ),
-    and numbers at √x_j lie ε·√x_j/2 apart.
+    If x and y are large compared with their difference, such a kernel is Gaussian in √x_j with the length scale
+    1/(2√γ), and numbers near √x_j lie ε·√x_j/2 apart.
     """
 
     def __init__(self, dtype: np.dtype[np.floating], gamma: float) -> None:
@@ -145,18 +145,18 @@ class OfRoots(Rounding):
         self._gamma = gamma
 
     def may_matter(self, rows: Rows) -> bool:
-        """Compare the largest row sum there could be."""
+        """Return whether the sum of all entries, a bound on any row's, gives an error above `MOST`."""
         values = stored_values(rows)
         with np.errstate(over="ignore"):
             return bool(values.size) and self.epsilon**2 * self._gamma * float(np.abs(values).sum()) > MOST**2
 
     def sizes(self, rows: Rows) -> Matrix:
-        """From the sums of the rows."""
+        """Return the errors, from the sums of the rows."""
         sums = np.asarray(rows.sum(axis=1, dtype=np.float64)).reshape(-1)
         return np.asarray(self.epsilon * sqrt(self._gamma) * np.sqrt(np.maximum(sums, 0)), np.float64)
 
     def warning(self, row: Rows, size: float) -> Told:
-        """Name the largest entry."""
+        """Return a warning that names the largest entry."""
         return Told(
             f"the square roots of its numbers are {size:.3g} of 1/sqrt(gamma) apart "
             f"({self.entry(row, _farthest(row, stored_values(row)))}), and features and kernels are off by as much",
@@ -165,15 +165,15 @@ class OfRoots(Rounding):
 
 
 class OfCenter(Rounding):
-    """1 − k(x, x̃), where x̃ is what rounding leaves of x, of a kernel of ratios that subtracts a center first.
+    """1 − k(x, x̃), x̃ being the row x after rounding, for a kernel of ratios that subtracts a center first.
 
-    Row and center are both rounded before they are subtracted, and what is left of a row that lies far from 0 and near
-    the center may be mostly rounding.
+    Row and center are both rounded before they are subtracted. For a row far from 0 and near the center, the difference
+    may be mostly rounding error.
 
     Args:
-        dtype: of the map.
+        dtype: dtype of the map.
         center: (d,).
-        alike: the kernel of row i of the one with row i of the other, once the center is subtracted.
+        alike: function that returns the kernel of row i of one array with row i of another, both less the center.
     """
 
     looks_at_exact = True
@@ -184,11 +184,11 @@ class OfCenter(Rounding):
         self._rounded = center.astype(dtype).astype(np.float64)
 
     def may_matter(self, rows: Rows) -> bool:
-        """Whether something is rounded at all."""
+        """Return whether anything is rounded at all."""
         return rows.shape[0] > 0 and (rows.dtype != self.dtype or bool((self._rounded != self._center).any()))
 
     def sizes(self, rows: Rows) -> Matrix:
-        """By the kernel itself; 1 for rows of which rounding leaves nothing, 0 for those that have no kernel."""
+        """Return the errors, from the kernel itself; 1 for rows that become all zero, 0 for rows without a kernel."""
         came, left = self._subtract_center(rows)
         found = np.where(came.any(axis=1), 1.0, 0.0)
         both = np.flatnonzero(came.any(axis=1) & left.any(axis=1))
@@ -196,7 +196,7 @@ class OfCenter(Rounding):
         return found
 
     def warning(self, row: Rows, size: float) -> Told:
-        """Name the entry that moves most."""
+        """Return a warning that names the entry that changes most."""
         came, left = self._subtract_center(row)
         column = int(np.argmax(np.abs(came - left)))
         return Told(
@@ -207,7 +207,7 @@ class OfCenter(Rounding):
         )
 
     def _subtract_center(self, rows: Rows) -> tuple[Matrix, Matrix]:
-        """Rows less the center, as they came and rounded; zero where they leave float64, which is refused by name."""
+        """Return rows less the center, exact and rounded; 0 where they leave float64, which is refused elsewhere."""
         with np.errstate(over="ignore"):
             came, left = dense(rows) - self._center, dense(in_dtype(rows, self.dtype)) - self._rounded
         is_odd = ~(np.isfinite(came) & np.isfinite(left))
@@ -216,26 +216,26 @@ class OfCenter(Rounding):
 
 
 def _farthest(row: Rows, sizes: Floats) -> int:
-    """The column of a row (1, d) whose entry has the largest of these sizes, which are of those that are stored."""
+    """Return the column of a row (1, d) with the largest of `sizes`, which are given per stored entry."""
     place = int(np.argmax(np.abs(sizes)))
     return place if isinstance(row, np.ndarray) else int(row.indices[place])
 
 
-# Entries that are looked at together.
+# Entries of a block of rows that is checked at a time.
 _ENTRIES_PER_BLOCK = 1 << 18
 
 
 def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: bool, called: str) -> tuple[str, ...]:
-    """The warning that a dtype is too coarse for rows (n, d) behind the gate, in the eyes of a kernel; none for most.
+    """Return a warning if a dtype is too coarse for checked and preprocessed rows (n, d), by the kernel's `rounding`.
 
-    Those cost no more than the sum of the squares of their entries, or what a center leaves of them.
+    Most rows need none; they cost no more than the sum of the squares of their entries, or a subtraction of the center.
 
     Args:
-        rounding: that of the kernel of the spec, before anything of it is rounded.
-        rows: in float32 or float64.
-        counts_exact: whether rows count that the dtype holds exactly. The phases w·x of a Fourier map lose digits of
-            them all the same; differences with landmarks do not.
-        called: what the request calls the rows.
+        rounding: error of the kernel of the spec, before any of its numbers is rounded.
+        rows: rows in float32 or float64.
+        counts_exact: whether rows that the dtype holds exactly count too. The phases w·x of a Fourier map lose digits
+            of such rows; differences with landmarks do not.
+        called: name of the rows in the request.
     """
     if rounding is None:
         return ()
@@ -257,7 +257,7 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
 
 
 def _is_rounded(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
-    """Whether a dtype rounds an entry of a row, (n,)."""
+    """Return for each row whether a dtype rounds one of its entries, (n,)."""
     if isinstance(rows, np.ndarray):
         return np.asarray((rows.astype(dtype) != rows).any(axis=1))
     return np.bincount(row_numbers(rows)[rows.data.astype(dtype) != rows.data], minlength=rows.shape[0]) > 0
