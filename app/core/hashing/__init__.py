@@ -1,1 +1,1 @@
-"""Generalized consistent weighted sampling: its random parameters, its loops, its encodings, its estimates."""
+"""Hash codes by consistent weighted sampling and by signs: random parameters, loops, encodings and estimates."""

@@ -1,6 +1,6 @@
-"""What agreeing codes tell of the kernel of two rows, and how often codes of different samples agree.
+"""Collision models: the kernel of two rows from agreeing codes, and how often codes of different samples agree.
 
-A law is for those who keep codes and compare them; chances are reckoned from the rows that were sampled.
+`CodeLaw` is for callers that keep only codes and compare them; `row_chances` needs the rows that were sampled.
 """
 
 from abc import ABC, abstractmethod
@@ -16,12 +16,12 @@ from app.core.hashing.sampling import entries
 from app.core.hashing.signed_codes import SIGNED, SignLaw, kernel_of_bits
 from app.core.kernels.gmm import GeneralizedMinMax
 
-# Of a sample (i*, t*) whole: estimates are unbiased, and one in 256 other samples has the same.
+# Bits of a code that mixes the whole sample (i*, t*): estimates are unbiased; 1 in 256 other samples has the same code.
 _BITS = 8
 
 
 class CodeLaw(ABC):
-    """How often s codes of two rows agree, each written as `encoder` says, and the kernel from that."""
+    """Collision model: how often s codes of two rows, written by `encoder`, agree, and the kernel from that."""
 
     encoder: Encoder
     """Encoding `packed`, of 1, 2, 4, 8 or 16 bits."""
@@ -31,31 +31,31 @@ class CodeLaw(ABC):
 
     @abstractmethod
     def rates(self, kernels: Matrix) -> Matrix:
-        """How often codes of rows of these kernels agree, (n,)."""
+        """Return how often codes of rows with these kernels agree, (n,)."""
 
     @abstractmethod
     def kernel(self, counts: Whole) -> Estimate:
-        """The kernel of rows of which so many codes agree, with its standard error, (n,)."""
+        """Estimate the kernel of rows, with its standard error, from the numbers of codes that agree, (n,)."""
 
 
 class MinMaxLaw(CodeLaw):
-    """Of samples: these agree as often as the min-max kernel says, and others by chance."""
+    """Collision model of samples, which agree at the rate of the min-max kernel; codes of others agree by chance."""
 
     encoder = Encoder(Encoding.packed, _BITS, BitsOf.pair)
     _chance = 2.0**-_BITS
 
     def rates(self, kernels: Matrix) -> Matrix:
-        """The kernel, and chance for the rest."""
+        """Return the kernel plus chance collisions of the remaining codes."""
         found: Matrix = kernels * (1 - self._chance) + self._chance
         return found
 
     def kernel(self, counts: Whole) -> Estimate:
-        """The rate of agreement, freed from chance."""
+        """Estimate the kernel from the rate of agreement, corrected for chance."""
         return kernel_estimate(np.asarray(counts) / self.s, self.s, self._chance)
 
 
 class SignedLaw(CodeLaw):
-    """Of signed codes, a bit a frequency, by the law of the kernel."""
+    """Collision model of signed codes, one bit per frequency, by the `SignLaw` of the kernel."""
 
     encoder = SIGNED
 
@@ -64,37 +64,38 @@ class SignedLaw(CodeLaw):
         self._law = law
 
     def rates(self, kernels: Matrix) -> Matrix:
-        """What is not differing."""
+        """Return 1 minus the rate at which bits differ."""
         return 1 - self._law.rates(kernels)
 
     def kernel(self, counts: Whole) -> Estimate:
-        """By inversion of the law."""
+        """Estimate the kernel by inverting the law."""
         return kernel_of_bits(np.asarray(counts), self.s, self._law)
 
 
-# Entries of both rows of pairs that are looked at together.
+# Entries of a block of pairs, of both rows.
 _ENTRIES_PER_BLOCK = 1 << 18
 _ALL_BITS = -1
-# Coordinates that are both i* of different samples no more often, or so far apart, need no close look.
+# A coordinate needs no correction if it is i* of two different samples at most this often, or its entries differ by
+# this factor.
 _LEAST_CORRECTED, _LARGEST_REST = 2e-4, 1e100
 # Quantiles of the law of r, Gamma(2, 1).
 _R: Matrix = np.asarray(gammaincinv(2.0, (np.arange(12) + 0.5) / 12), np.float64)
 
 
 def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrives_first: bool = False) -> Matrix:
-    """The probability that codes of row i of x and row i of y are equal if their samples (i*, t*) differ, (n,).
+    """Compute the probability that codes of row i of x and of y are equal if their samples (i*, t*) differ, (n,).
 
-    Codes that mix whole samples are then equal at the rate 2^−bits. Those of i* are so more often where few coordinates
-    carry the weight. Let points arrive on intervals ũ_i and ṽ_i, evenly, and a row's sample be the first on its own:
-    this is consistent weighted sampling as Manasse, McSherry and Talwar (2010) made it. Samples differ if the first
-    point of all is where one row is longer, on max(ũ_i − ṽ_i, 0) or max(ṽ_i − ũ_i, 0). The other row's sample comes
-    later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. For samples that arrive first so, as darts do, the rate is
-    exact. GCWS has the same law for each row, but not for both: what both rows draw in one coordinate hangs together
-    (`_own`). With that the rate is right to .001 on average. It is off by up to .12 where two to eight coordinates
-    carry the weight and one row is much longer than the other in all of them: there what is drawn in one coordinate
-    hangs together with the others as well.
+    Codes that mix whole samples are then equal at the rate 2^−bits. Codes of i* are equal more often if few coordinates
+    carry the weight. Let points arrive uniformly on intervals of lengths ũ_i and ṽ_i, and a row's sample be the first
+    point on its own intervals: this is the consistent weighted sampling of Manasse, McSherry and Talwar (2010). Samples
+    differ if the first point of all is where one row is longer, on max(ũ_i − ṽ_i, 0) or max(ṽ_i − ũ_i, 0). The other
+    row's sample comes later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. For samples that are such first arrivals
+    (`arrives_first`), as darts are, the rate is exact. GCWS has the same law for each row, but not for both jointly:
+    their draws in one coordinate are dependent (`_own`). With this correction the rate is right to .001 on average. It
+    is off by up to .12 if two to eight coordinates carry the weight and one row is much longer than the other in all of
+    them: there the draws in one coordinate also depend on those in the others.
 
-    Rows (n, d), dense or sparse, all have a sample. The probability of rows that never differ is 0.
+    Rows (n, d), dense or sparse, must all have a sample. If samples never differ, i* count as equal at the rate 0.
     """
     n = int(x.shape[0])
     mixed = 2.0**-by.bits if by.bits and not by.shows_sign else 0.0
@@ -105,8 +106,8 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
     for block in row_blocks(n, _ENTRIES_PER_BLOCK * n // max(1, size)):
         u, v = entries(x[block], kernel), entries(y[block], kernel)
         tops = [np.maximum.reduceat(rows.logs, rows.indptr[:-1]) for rows in (u, v)]
-        # Every row has its largest entry for its unit, and a pair's units are told in the larger of both: no power
-        # overflows, and no row is lost.
+        # The unit of each row is its largest entry, and the two units of a pair are relative to the larger one: no
+        # power overflows, and no row vanishes.
         weights = [
             np.exp(rows.logs - np.repeat(top, np.diff(rows.indptr))) for rows, top in zip((u, v), tops, strict=True)
         ]
@@ -118,14 +119,14 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
 
 @jit
 def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> float:
-    """The probability that two rows sample one coordinate, where their entries are `ratio` > 1 apart, at different t.
+    """Return the probability that two rows sample this coordinate at different t; `ratio` > 1 is that of their entries.
 
-    Of the row with the larger entry and of the other, `rest` is what its other entries have, over its entry here;
-    of the first row, only what they have beyond the other row's.
+    The first row has the larger entry. Each `rest` is the sum of a row's other entries divided by its entry here; for
+    the first row, only the excess over the second row's entries is summed.
 
-    For given r, t differs if a whole step of r lies between the entries: L = log ratio, and ⌊L/r⌋ or one more of them,
-    as β has it. Then a of the other row is larger by r times these steps, and c, of the law Gamma(2, 1), drops out as
-    1/(1 + w)². What is left is integrated over β exactly, and summed over quantiles of r, of that law too.
+    For given r, t differs if there are steps of r between the entries: ⌊L/r⌋ or one more, depending on β, with L = log
+    ratio. Then a of the other row is larger by r times the number of steps, and integrating over c, which is
+    Gamma(2, 1), leaves 1/(1 + w)². This is integrated over β exactly, and summed over quantiles of r, also Gamma(2, 1).
     """
     log_ratio, found, differing = np.log(ratio), 0.0, 0.0
     for k in range(r.shape[0]):
@@ -143,7 +144,7 @@ def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> floa
 
 @jit
 def _over_offsets(rest: float, low: float, high: float) -> float:
-    """∫ dy / (y (1 + rest·y)²) from low to high."""
+    """Return ∫ dy / (y (1 + rest·y)²) from low to high."""
     if rest > _LARGEST_REST:
         return 0.0
     of_low, of_high = 1 / (1 + rest * low), 1 / (1 + rest * high)
@@ -162,9 +163,9 @@ def _own_beyond(
     sums: tuple[float, float, float],
     r: Matrix,
 ) -> float:
-    """How much more often than first arrivals would the rows of a pair sample one coordinate, if samples differ.
+    """Return how much more often than for first arrivals a pair samples one coordinate if samples differ.
 
-    `ends` is where their entries begin and end; `sums` are Σũ, Σṽ and Σ|ũ − ṽ|.
+    `ends` is where the entries of both rows begin and end; `sums` are Σũ, Σṽ and Σ|ũ − ṽ|.
     """
     i, x_end, j, y_end = ends
     of_x, of_y, different = sums
@@ -199,8 +200,8 @@ def _fill(
     r: Matrix,
     out: Matrix,
 ) -> None:
-    """Fill in how often i* have these bits in common if samples differ, for rows of the entries u and v in `units`."""
-    # Of each class of coordinates with the same bits: what x has more than y, y more than x, and what each has.
+    """Fill in how often i* agree in these bits if samples differ, for rows with the entries u and v in `units`."""
+    # Sums over each class of coordinates with the same bits: excess of x over y, of y over x, entries of x, and of y.
     classes = np.zeros((4, bits + 1))
     for row in range(out.shape[0]):
         i, j, x_end, y_end = x_ends[row], y_ends[row], x_ends[row + 1], y_ends[row + 1]

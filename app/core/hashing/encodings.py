@@ -1,4 +1,4 @@
-"""How the samples (i*, t*) of a row are written down as codes."""
+"""Encodings of the samples (i*, t*) of a row as codes."""
 
 from enum import Enum, StrEnum
 from typing import Any, NamedTuple
@@ -13,14 +13,14 @@ Samples = NDArray[np.int64]
 """Pairs (i*, t*), shape (rows, s, 2); −1 in both for a row that has no sample."""
 
 _MOST_BITS = 16
-# The largest codes that a wider signed integer holds too.
+# Widest codes for which there is a wider signed integer that holds −1 too.
 _MOST_MARKED_BITS = 32
 _DEFAULT_BITS = 8
 _FINGERPRINT_BITS = (64, 32)
 
 
 class Encoding(StrEnum):
-    """What is kept of a sample (i*, t*)."""
+    """How a sample (i*, t*) is encoded."""
 
     pairs = "pairs"
     zero_bit = "zero_bit"
@@ -31,7 +31,7 @@ class Encoding(StrEnum):
 
 
 class BitsOf(Enum):
-    """What the lowest bits are taken from."""
+    """The number from which a code takes the lowest bits."""
 
     index = "index"
     mixed_index = "mixed_index"
@@ -60,7 +60,7 @@ BITS_OF = {
 
 
 def mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """A fixed bijection of 64-bit words that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
+    """Map 64-bit words by a fixed bijection that leaves no pattern: one step of SplitMix64 (Steele et al., 2014)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words ^= words >> np.uint64(30)
     words *= np.uint64(0xBF58476D1CE4E5B9)
@@ -71,21 +71,21 @@ def mix_words(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 class CodeOptions(NamedTuple):
-    """What a client says of how codes are written; None for the usual."""
+    """The client's options for writing codes; None means the default."""
 
     encoding: Encoding | None = None
     bits: int | None = None
     bits_of: BitsOf | None = None
     rows_per_band: int | None = None
     marked: bool = False
-    """Whether rows without a sample are to have codes of −1."""
+    """Whether rows without a sample get codes of −1."""
 
 
 class Encoder(NamedTuple):
     """One way to write codes.
 
-    `bits` and `bits_of` mean something where `encoder` asks for them; `marked` makes room for −1, the code of a row
-    without a sample. A fingerprint is one of `rows_per_band` codes.
+    `bits` and `bits_of` matter for encodings for which `encoder` accepts them. `marked` makes room for −1, the code of
+    a row without a sample. A fingerprint combines `rows_per_band` codes.
     """
 
     encoding: Encoding
@@ -95,7 +95,7 @@ class Encoder(NamedTuple):
     rows_per_band: int = 1
 
     def row(self, s: int, input_dim: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
-        """Shape and dtype of the codes of one row."""
+        """Return the shape and dtype of the codes of one row."""
         match self.encoding:
             case Encoding.pairs:
                 return (s, 2), np.dtype(np.int64)
@@ -106,13 +106,13 @@ class Encoder(NamedTuple):
             case Encoding.one_hot:
                 largest = s << self.bits
             case Encoding.b_bit | Encoding.fingerprint:
-                # The smallest type that holds them; to hold −1 too, the next larger one.
+                # The smallest type that holds the codes, or the next larger one to hold −1 too.
                 bits = np.min_scalar_type((1 << self.bits) - 1).itemsize * 8
                 return (s // self.rows_per_band,), np.dtype(f"int{2 * bits}" if self.marked else f"uint{bits}")
         return (s,), np.dtype(np.int32 if largest <= np.iinfo(np.int32).max else np.int64)
 
     def ends(self, s: int, input_dim: int) -> tuple[NDArray[np.int64], int]:
-        """The smallest code of each hash, shape (s,) or (1,), and how many there are from it on."""
+        """Return the smallest code of each hash, (s,) or (1,), and the number of possible codes from it on."""
         if self.encoding is Encoding.one_hot:
             return np.arange(s) << self.bits, 1 << self.bits
         if self.encoding is Encoding.packed:
@@ -120,9 +120,9 @@ class Encoder(NamedTuple):
         return np.zeros(1, np.int64), 1 << self.bits if self.bits else 2 * input_dim
 
     def encode(self, samples: Samples, first_hash: int = 0) -> Codes:
-        """Codes of samples (n, s, 2) of the hashes from `first_hash` on, to be cast to the dtype of `row`.
+        """Encode samples (n, s, 2) of the hashes from `first_hash` on; the caller casts codes to the dtype of `row`.
 
-        Of a row without a sample, anything.
+        Codes of a row without a sample are arbitrary.
         """
         if self.encoding is Encoding.pairs:
             return samples
@@ -132,7 +132,8 @@ class Encoder(NamedTuple):
         words = samples[..., 0].astype(np.uint64)
         whole = self.encoding is Encoding.fingerprint or self.bits_of is BitsOf.pair
         if whole or self.bits_of is BitsOf.mixed_index:
-            # Each hash mixes in its own way, or the few samples of dominated rows would collide in all or in none.
+            # Each hash mixes differently. Otherwise the few different samples of rows dominated by few entries would
+            # collide in all hashes or in none.
             words = mix_words(mix_words(hashes) + words)
         if whole:
             words = mix_words(words + samples[..., 1].astype(np.uint64))
@@ -152,27 +153,26 @@ class Encoder(NamedTuple):
 
     @property
     def tells_samples(self) -> bool:
-        """Whether codes are made of (i*, t*) whole, so that they tell of the kernel; others tell of i* alone."""
+        """Whether codes are made of the whole (i*, t*), so that they estimate the kernel; others depend on i* alone."""
         return self.encoding in (Encoding.pairs, Encoding.fingerprint) or self.bits_of is BitsOf.pair
 
     def chance(self, input_dim: int, same_sign: float | NDArray[np.float64] = 0.5) -> NDArray[np.float64]:
-        """How often the codes of different samples are equal, in the shape of `same_sign`, m.
+        """Return how often the codes of different samples are equal, in the shape of `same_sign`, m.
 
-        Mixed bits are spread evenly. Bits of the index are those of the coordinate above one for the sign. Let samples
-        be independent, of each coordinate alike, and m how often their signs are the same; then of d coordinates the
-        index is the same at the rate m/d, and the code of another index at the rate m(1 − 1/d)e, where e is the share
-        of pairs of different coordinates with the same upper bits. One sign with two coordinates, and one coordinate
-        with two signs, are so both counted exactly: for m = ½ and m = 1 it is the share of pairs of different indices
-        that end alike.
+        Mixed bits are uniform. Bits of the index are those of the coordinate above one bit for the sign. Let samples be
+        independent and uniform over d coordinates, and their signs agree at the rate m. Then the index is the same at
+        the rate m/d, and the code of another index at the rate m(1 − 1/d)e, where e is the share of pairs of different
+        coordinates with the same upper bits. One sign with two coordinates, and one coordinate with two signs, are both
+        counted exactly: for m = ½ and m = 1 the result is the share of pairs of different indices with the same code.
 
-        m is ½ for signs mixed evenly, and 1 for rows that both have entries of one sign only, the same (after
-        centering): the chance is then 1 for a single bit. It means nothing where codes do not show signs.
+        m is ½ for evenly mixed signs, and 1 if all entries of both rows have the same sign (after centering); a single
+        bit then agrees with a chance of 1. m is ignored if codes do not show signs.
         """
         if not self.shows_sign:
             return np.full(np.shape(same_sign), 2.0**-self.bits if self.bits else 0.0)
         n_endings = 1 << (self.bits - 1)
         each, left = divmod(input_dim, n_endings)
-        # Ordered pairs of coordinates with one ending: `left` endings belong to one coordinate more than the others.
+        # Ordered pairs of coordinates with the same ending; `left` endings have one coordinate more than the others.
         equal = left * (each + 1) * each + (n_endings - left) * each * (each - 1)
         if not equal:
             return np.zeros(np.shape(same_sign))
@@ -180,7 +180,7 @@ class Encoder(NamedTuple):
         return chance
 
     def unpack(self, codes: Codes, s: int) -> Codes:
-        """Codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), back to one code a hash, (n, s)."""
+        """Unpack codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), to one code per hash, (n, s)."""
         bits = np.unpackbits(codes, axis=1, count=s * self.bits, bitorder="little")
         whole = np.packbits(bits.reshape(len(codes), s, self.bits), axis=2, bitorder="little").astype(np.uint16)
         unpacked: Codes = whole[..., 0] if whole.shape[2] == 1 else whole[..., 0] | whole[..., 1] << 8
@@ -188,7 +188,7 @@ class Encoder(NamedTuple):
 
 
 def encoder(encoding: Encoding, bits: int | None, bits_of: BitsOf | None, marked: bool = False) -> Encoder:
-    """The encoder of these options, None for the usual; InvalidOption for what means nothing to this encoding."""
+    """Return the encoder of these options, None for the default; InvalidOption if one does not apply to `encoding`."""
     if encoding in (Encoding.pairs, Encoding.zero_bit):
         if bits is not None:
             raise InvalidOption(f"encoding {encoding.value} keeps whole numbers; bits has no meaning for it", "bits")

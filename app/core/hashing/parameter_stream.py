@@ -1,10 +1,10 @@
 """The random parameters of consistent weighted sampling, from a counter-based stream of our own, version 1.
 
-A code is worth keeping only while the draws behind it never change, so they hang on no library's generator and on no
+Stored codes are useful only if the draws behind them never change, so draws depend on no library's generator and on no
 machine's logarithm: the draw for (seed, coordinate, hash) is a pure function of IEEE arithmetic. Philox4x64-10 (Salmon,
 Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011) with the key (seed, stream version) and the
-counter (coordinate, hash, 0, 0) gives four words. The upper 52 bits of each become uniforms u₁ … u₄ in (0, 1), the
-lower 12 bits of all four, those of the first word first, the 48 bits of u₅:
+counter (coordinate, hash, 0, 0) yields four words. The upper 52 bits of each become uniforms u₁ … u₄ in (0, 1). The
+lower 12 bits of all four, the first word's first, become the 48 bits of u₅.
 r = −log(u₁u₂) and c = −log(u₃u₄) are Gamma(2, 1), β = u₅.
 """
 
@@ -27,7 +27,7 @@ _WEYL_1 = np.uint64(0xBB67AE8584CAA73B)
 _SPARE = np.uint64(12)
 _SPARE_BITS = np.uint64(0xFFF)
 
-# Below this, a level t = log ũ / r could leave int64; the law of r loses 5e-19 of its mass.
+# Least r: below it, a level t = log ũ / r could leave int64. It cuts off 5e-19 of the mass of r.
 _SMALLEST_R = 1e-9
 
 _SMALLEST_NORMAL = 2.0**-1022
@@ -43,10 +43,10 @@ Word = np.uint64
 
 @jit
 def logarithms(x: Matrix, out: Matrix) -> None:
-    """Fill out (n,) with log x for finite x > 0, to two units in the last place and to the same bits on every machine.
+    """Fill out (n,) with log x for finite x > 0, to two units in the last place, with the same bits on any machine.
 
-    Libraries round the last bit of a logarithm differently, and NumPy's differs between processors; a code that hangs
-    on it would not keep. This one uses nothing but additions, multiplications and divisions of IEEE 754 and shifts.
+    Libraries round the last bit of a logarithm differently, and NumPy's differs between processors; codes that depend
+    on it could not be stored. This one uses only IEEE 754 additions, multiplications and divisions, and shifts.
     """
     n = x.shape[0]
     normal = np.empty(n)
@@ -62,10 +62,10 @@ def logarithms(x: Matrix, out: Matrix) -> None:
 
 @jit
 def scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
-    """Replace x (n,), normal numbers > 0, by log(x 2^exponent), and the exponents by others.
+    """Replace x (n,), normal numbers > 0, by log(x 2^exponent); the exponents are overwritten.
 
     x = 2^k m with m in [√½, √2), and log m = 2 artanh f with f = (m − 1)/(m + 1), |f| < 0.172: eleven terms of its
-    series leave 1e-18. In three loops, as a processor overlaps more passes of a short one.
+    series leave an error of 1e-18. In three loops, because a processor overlaps more passes of a short loop.
     """
     bits = x.view(np.int64)
     for i in range(x.shape[0]):
@@ -85,7 +85,7 @@ def scaled_logarithms(x: Matrix, exponent: Matrix) -> None:
 
 @jit
 def _product(a: Word, b: Word) -> tuple[Word, Word]:
-    """Upper and lower 64 bits of the 128-bit product, made of products of 32 bits: vector units have no wider ones."""
+    """Return upper and lower half of the 128-bit product, from 32-bit products: vector units have no wider ones."""
     a_low, a_high = a & _LOW, a >> _HALF
     b_low, b_high = b & _LOW, b >> _HALF
     lowest = a_low * b_low
@@ -98,7 +98,7 @@ def _product(a: Word, b: Word) -> tuple[Word, Word]:
 def _round(
     key: tuple[Word, Word], number: int, c0: Word, c1: Word, c2: Word, c3: Word
 ) -> tuple[Word, Word, Word, Word]:
-    """Round 0 to 9 of Philox4x64."""
+    """Compute round `number`, from 0 to 9, of Philox4x64."""
     h0, l0 = _product(_MULTIPLIER_0, c0)
     h1, l1 = _product(_MULTIPLIER_1, c2)
     times = np.uint64(number)
@@ -107,9 +107,9 @@ def _round(
 
 @jit
 def philox(key: tuple[Word, Word], done: int, words: Words) -> None:
-    """Do the rounds from `done` to 9 of Philox4x64 on words (4, n): with none done, counters become random words.
+    """Do the rounds from `done` to 9 of Philox4x64 on words (4, n), in place; all 10 turn counters into random words.
 
-    All counters go through a round before the next one, so that no instruction waits for the one before it.
+    All counters go through a round before the next round, so that no instruction waits for the one before it.
     """
     w0, w1, w2, w3 = words[0], words[1], words[2], words[3]
     for number in range(done, 10):
@@ -119,13 +119,13 @@ def philox(key: tuple[Word, Word], done: int, words: Words) -> None:
 
 @jit
 def _random_words(seed: Word, coordinates: Whole, first_hash: int, words: Words) -> None:
-    """Fill words (4, n) with those of each coordinate and hash, hashes innermost."""
+    """Fill words (4, n) with the random words of each coordinate and hash, hashes innermost."""
     key, none = (seed, np.uint64(STREAM_VERSION)), np.uint64(0)
     w0, w1, w2, w3 = words[0], words[1], words[2], words[3]
     n_hashes = words.shape[1] // coordinates.shape[0]
     for i in range(coordinates.shape[0]):
         start = i * n_hashes
-        # Four of the first three rounds' six products are the same for all hashes, and made outside the loop.
+        # Four of the first three rounds' six products are the same for all hashes and are computed outside the loop.
         for h in range(n_hashes):
             c0, c1, c2, c3 = _round(key, 0, np.uint64(coordinates[i]), np.uint64(first_hash + h), none, none)
             c0, c1, c2, c3 = _round(key, 1, c0, c1, c2, c3)
@@ -143,12 +143,12 @@ def _uniform(word: Word) -> float:
 def sampling_parameters(seed: Word, coordinates: Whole, first_hash: int, drawn: Matrix) -> None:
     """Fill drawn (4, coordinates, hashes) with r ~ Gamma(2, 1), 1/r, log c with c ~ Gamma(2, 1), and β ~ U(0, 1).
 
-    Hash 0 of it is `first_hash`. Quickest with about a thousand draws: enough for vector units, and all in the cache.
+    Its hash 0 is `first_hash`. Fastest for about 1,000 draws: enough for vector units, and few enough for the cache.
     """
     flat = drawn.reshape(4, drawn.size // 4)
     words = flat.view(np.uint64)
     _random_words(seed, coordinates, first_hash, words)
-    # Each number takes the place of a word, and 1/r is made last: until then its place holds exponents.
+    # Each number takes the place of a word. 1/r is computed last; until then its place holds exponents.
     w0, w1, w2, w3 = words[0], words[1], words[2], words[3]
     r, inverse, log_c, beta = flat[0], flat[1], flat[2], flat[3]
     for i in range(r.shape[0]):

@@ -1,9 +1,9 @@
-"""Samples of rows: in blocks of bounded memory, on several threads; and those of consistent weighted sampling.
+"""Sources of samples of rows, for blocks of bounded memory and several threads; and consistent weighted sampling.
 
-By consistent weighted sampling (GMM paper, algorithm 1), for each hash and each entry ũ_i > 0 of a row,
-t = ⌊p log ũ_i · (1/r) + β⌋ and a = κ − r t, where κ = log c − r(1 − β); the sample (i*, t*) is that of the smallest a,
-of equal ones the smallest i. The four numbers r, 1/r, κ and β of a coordinate and hash are held in tables of shape
-(coordinates, 4, hashes), in which the hash is innermost and contiguous, or drawn as they are met.
+Consistent weighted sampling (GMM paper, algorithm 1) computes, for each hash and each entry ũ_i > 0 of a row,
+t = ⌊p log ũ_i · (1/r) + β⌋ and a = κ − r t, where κ = log c − r(1 − β). The sample (i*, t*) is that of the smallest a;
+of equal a, that of the smallest i. The four numbers r, 1/r, κ and β of a coordinate and hash are held in tables of
+shape (coordinates, 4, hashes), with the hash innermost and contiguous, or drawn when they are needed.
 """
 
 from abc import ABC, abstractmethod
@@ -23,27 +23,27 @@ from app.core.progress import Pause, no_pause
 from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
-# All rows meet this many coordinates before the next ones, with this many hashes: half a megabyte of parameters, which
-# stays in a core's cache. Of more coordinates each of _MOST_PARTS parts gets its share, as rows have few entries there.
+# All rows are sampled on this many coordinates and hashes before the next ones: half a megabyte of parameters, which
+# stays in a core's cache. Many coordinates are split into _MOST_PARTS larger parts, as rows have few entries in each.
 _COORDINATES = 32
 _HASHES = 512
 _MOST_PARTS = 64
-# Numbers drawn at a time: few enough for the innermost cache, and enough that loops over them need not start often.
+# Parameters drawn at a time: few enough for the innermost cache, and enough to save starts of loops.
 DRAWS = 1024
 
 
 class Entries(NamedTuple):
-    """Coordinates that are not zero after the transform, ordered by row and in it by coordinate i."""
+    """Nonzero entries after the transform, ordered by row, and within a row by coordinate i."""
 
     indptr: Whole
     """Row k has the entries indptr[k] … indptr[k + 1] − 1."""
     coordinate: Whole
     logs: Matrix
-    """p·log ũ_i."""
+    """p·log ũ_i of each entry."""
 
 
 def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
-    """The entries of rows (n, d) behind the gate; InvalidInput if one minus its centre leaves the range of float64."""
+    """Return the entries of checked rows (n, d); InvalidInput if one minus its centre leaves the range of float64."""
     if kernel.stays_sparse(rows):
         values, columns, ends = csr_parts(rows)
         ends = ends[1:]
@@ -62,9 +62,9 @@ def entries(rows: Rows, kernel: GeneralizedMinMax) -> Entries:
 
 @jit
 def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate: Whole, magnitude: Matrix) -> None:
-    """Compact what is not zero of rows whose values stand one after the other, each row up to its one of `ends`.
+    """Compact the nonzero values of rows that are stored one after the other, each row up to its entry of `ends`.
 
-    `columns` are those of the values, or of the first row only where all have the same. Of each entry, `coordinate`
+    `columns` are those of all values, or of the first row only if all rows have the same. For each entry, `coordinate`
     receives 2·column, plus 1 for a negative value, and `magnitude` |value|; `indptr`, (rows + 1,), where rows begin.
     """
     found = 0
@@ -73,7 +73,7 @@ def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate
     for row in range(ends.shape[0]):
         start = k if same else 0
         while k < ends[row]:
-            # Written always and kept if not zero: without a branch, as the sign of a value cannot be foreseen.
+            # Always written, and kept if not zero: a branch on random values would be mispredicted.
             coordinate[found] = 2 * columns[k - start] + (values[k] < 0)
             magnitude[found] = abs(values[k])
             found += values[k] != 0
@@ -83,7 +83,7 @@ def _fill(columns: Whole, values: Matrix, ends: Whole, indptr: Whole, coordinate
 
 @jit
 def _memory() -> Matrix:
-    """Memory for the numbers drawn at a time, (4·DRAWS,), which begins at a cache line: it saves a tenth."""
+    """Return memory for the numbers drawn at a time, (4·DRAWS,), aligned to a cache line: it saves a tenth of time."""
     spare = 64 // 8
     memory = np.empty(4 * DRAWS + spare)
     first = -(memory.ctypes.data // 8) % spare
@@ -92,7 +92,7 @@ def _memory() -> Matrix:
 
 @jit
 def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Matrix) -> None:
-    """Fill a table (coordinates, 4, hashes) with the parameters from a hash on."""
+    """Fill a table (coordinates, 4, hashes) with the parameters of the hashes from `first_hash` on."""
     n_hashes = table.shape[2]
     memory = _memory()
     width = min(DRAWS, n_hashes)
@@ -114,7 +114,7 @@ def fill_table(seed: Word, coordinates: Whole, first_hash: int, table: Matrix) -
 
 @jit
 def sample_rows(indptr: Whole, coordinates: Whole, logs: Matrix, table: Matrix, first_hash: int, out: Whole) -> None:
-    """Sample `Entries` with the parameters of a table of all coordinates and hashes.
+    """Sample `Entries` with a table of the parameters of all coordinates and hashes.
 
     `out`, (rows, hashes, 2), receives (i*, t*) of the hashes from `first_hash` on, −1 for a row without entries.
     """
@@ -168,11 +168,11 @@ def sample_columns(
     index: Whole,
     level: Matrix,
 ) -> None:
-    """Sample sparse rows coordinate by coordinate, drawing the parameters of each once and keeping none.
+    """Sample sparse rows coordinate by coordinate, drawing the parameters of each coordinate once.
 
     `coordinates` i increase; the k-th has the entries indptr[k] … indptr[k + 1] − 1, each with its row and p·log ũ_i.
     `index` and `level`, (rows, hashes) with at most DRAWS hashes, receive i* and t* of the hashes from `first_hash` on;
-    of a row without entries they stay as they are.
+    they are left unchanged for a row without entries.
     """
     n_rows, n_hashes = index.shape
     smallest = np.full((n_rows, n_hashes), np.inf)
@@ -211,39 +211,39 @@ def count_collisions(x: Whole, y: Whole, out: Whole) -> None:
 
 
 class Load(NamedTuple):
-    """What is to be sampled."""
+    """The amount of work to sample rows."""
 
     n_rows: int
     n_entries: int
     n_coordinates: int
-    """How many coordinates the blocks of rows meet, each block for itself."""
+    """Number of coordinates with entries in a block of rows, summed over the blocks."""
 
 
 class SampleSource(ABC):
-    """What makes samples of entries, by draws of its own."""
+    """Source of samples of entries, with random draws of its own."""
 
     entries_per_block: int
-    """How many entries to sample at a time at most."""
+    """Maximum number of entries to sample at a time."""
     samples_per_block: int
-    """How many samples to make at a time at most."""
+    """Maximum number of samples to compute at a time."""
     blocks_at_once: int
-    """How many threads may call `samples` at a time."""
+    """Number of threads that may call `samples` at a time."""
     nbytes: int
-    """Memory held."""
+    """Memory held, in bytes."""
 
     @abstractmethod
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of every row and hash, shape (n_rows, hashes, 2); −1 for a row without entries.
+        """Return (i*, t*) of every row and hash, (n_rows, hashes, 2); −1 for a row without entries.
 
-        Where it takes long, it calls `pause` between steps; `blocks_at_once` is then 1.
+        A source that takes long calls `pause` between steps; its `blocks_at_once` is then 1.
         """
 
     @abstractmethod
     def operations(self, load: Load, s: int) -> int:
-        """Multiplications of a matrix product that take as long as all s samples of the load."""
+        """Return the cost of all s samples of the load, in multiplications of a matrix product."""
 
     def sampled_with(self, hashes: slice) -> int:
-        """How many hashes are sampled where these are asked for."""
+        """Return how many hashes are sampled when the given ones are requested."""
         return int(hashes.stop - hashes.start)
 
 
@@ -253,7 +253,7 @@ def check_sampled_rows(codes: Codes, pointer: str) -> None:
 
 
 def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
-    """Raise InvalidInput naming these rows, which have no sample, if there are any; they stood at `pointer`."""
+    """Raise InvalidInput naming these rows at `pointer`, which have no sample, if there are any."""
     if rows.size:
         raise InvalidInput(
             f"row {name_rows(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, "
@@ -262,31 +262,31 @@ def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
         )
 
 
-# Tables up to this size are held.
+# Tables up to this size are kept in memory.
 MOST_TABLE_BYTES = 1 << 28
-# Fewer hashes are not worth a thread of their own when they are split.
+# Fewer hashes are not worth a thread of their own.
 _LEAST_HASHES = 16
-# What one thread does at a time, if the hashes can be split so finely: a tenth of a second.
+# Work of one thread at a time, if the hashes can be split so finely: a tenth of a second.
 _OPERATIONS_PER_PART = 1 << 31
 
 
 class Parameters(SampleSource):
-    """The random parameters r, c, β of a seed for every coordinate and hash; how they are kept changes no sample."""
+    """The random parameters r, c, β of a seed for every coordinate and hash; how they are stored changes no sample."""
 
     operations_per_hash = 16
-    """Time of the hash of one entry, in multiplications of a matrix product."""
+    """Cost of hashing one entry, in multiplications of a matrix product."""
     operations_per_draw: int
-    """Time of drawing the parameters of one coordinate and hash, in multiplications of a matrix product."""
+    """Cost of drawing the parameters of one coordinate and hash, in multiplications of a matrix product."""
 
     def operations(self, load: Load, s: int) -> int:
-        """Time of the hashes of all entries, and of the draws that they take."""
+        """Return the cost of hashing all entries and of the draws for them."""
         return (self.operations_per_hash * load.n_entries + self.operations_per_draw * load.n_coordinates) * s
 
 
 class HeldParameters(Parameters):
-    """Parameters that are drawn once, and held in one table of shape (coordinates, 4, s)."""
+    """Parameters that are drawn once and kept in one table of shape (coordinates, 4, s)."""
 
-    # Little enough for the caches, and for two threads beside the result.
+    # Few enough for the caches, and for two blocks at once beside the result.
     entries_per_block = 1 << 16
     samples_per_block = 1 << 17
     operations_per_draw = 0
@@ -303,7 +303,7 @@ class HeldParameters(Parameters):
         for_each(fill, row_blocks(n_coordinates, -(-n_coordinates // threads)), threads)
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of every row and hash, sampled row by row in a quarter of a second or less."""
+        """Return (i*, t*) of every row and hash, sampled row by row in a quarter of a second or less."""
         del pause
         samples = np.empty((n_rows, hashes.stop - hashes.start, 2), np.int64)
         sample_rows(entries.indptr, entries.coordinate, entries.logs, self.table, hashes.start, samples)
@@ -311,9 +311,9 @@ class HeldParameters(Parameters):
 
 
 class DrawnParameters(Parameters):
-    """Parameters of which none are kept: each block of rows draws those that it needs, once for each coordinate."""
+    """Parameters that are not kept: each block of rows draws those that it needs, once for each coordinate."""
 
-    # The more rows a block has, the fewer coordinates are drawn again in the next one.
+    # Large, because each block draws the parameters of its coordinates again.
     entries_per_block = 1 << 22
     samples_per_block = 1 << 21
     operations_per_draw = 160
@@ -325,7 +325,7 @@ class DrawnParameters(Parameters):
         self._threads = threads
 
     def samples(self, entries: Entries, n_rows: int, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of every row and hash, coordinate by coordinate; threads share out the hashes, and so the draws."""
+        """Return (i*, t*) of every row and hash, coordinate by coordinate; threads share the hashes and their draws."""
         order = np.argsort(entries.coordinate)
         row, logs = np.repeat(np.arange(n_rows), np.diff(entries.indptr))[order], entries.logs[order]
         ordered, n_hashes = entries.coordinate[order], hashes.stop - hashes.start
@@ -347,13 +347,13 @@ class DrawnParameters(Parameters):
 
 
 def table_bytes(n_coordinates: int, s: int) -> int:
-    """Memory of the table that is held; 0 where it would be too large, and the parameters are drawn."""
+    """Return the bytes of the table of parameters; 0 if it would be too large, so that they are drawn when needed."""
     nbytes = 4 * 8 * n_coordinates * s
     return nbytes if nbytes <= MOST_TABLE_BYTES else 0
 
 
 def _aligned_array(shape: tuple[int, ...]) -> Matrix:
-    """An empty array that begins at a cache line, so that no vector register is loaded from two."""
+    """Return an empty array aligned to a cache line, so that no vector register is loaded from two lines."""
     spare = 64 // 8
     memory = np.empty(prod(shape) + spare)
     first = -memory.ctypes.data // 8 % spare

@@ -1,27 +1,27 @@
-"""Signed codes: their random parameters, how their bits are written down, and the kernel from how many agree.
+"""Signed codes: their random parameters, the encoding of their bits, and the kernel from how many agree.
 
 The random parameters come from a counter-based stream of their own, version 1.
 
 A signed code is the sign of cos(w·x + b) + t, b uniform on the circle and t on [−1, 1] (Raginsky, Lazebnik:
-Locality-sensitive binary codes from shift-invariant kernels; NIPS 2009). That is 1 on an arc of phases. Its middle is
-`offset` turns before 0 and it is `half_width` turns wide on either side: cos(2π·half_width) = −t.
+Locality-sensitive binary codes from shift-invariant kernels; NIPS 2009). The bit is 1 on an arc of phases. The middle
+of the arc is `offset` turns before 0, and it is `half_width` turns wide on either side: cos(2π·half_width) = −t.
 
-Nothing of it is frozen, so that maps have codes that were stored before there were any. A draw is a pure function of
-seed, version and number of the frequency, in additions, multiplications, divisions and square roots of IEEE 754 each
-rounded by itself: it has the same bits on every machine. Philox4x64-10 with the key (seed, "sign" and the version) and
-the counter (frequency, 0, 0, 0) gives words, the upper 52 bits of the first two of which become uniforms u₁, u₂ in
-(0, 1). u₁ is the offset, and t = 2u₂ − 1.
+These parameters are not among the frozen arrays, so maps stored before signed codes existed have codes too. A draw is a
+pure function of seed, version and number of the frequency, in additions, multiplications, divisions and square roots of
+IEEE 754, each rounded separately: it has the same bits on every machine. Philox4x64-10 with the key (seed, "sign" and
+the version) and the counter (frequency, 0, 0, 0) yields words. The upper 52 bits of the first two become uniforms
+u₁, u₂ in (0, 1). u₁ is the offset, and t = 2u₂ − 1.
 
-The law says how often signed codes of two rows differ, for kernels that are functions of one distance, and so it tells
-the kernel from that.
+The law (`SignLaw`) says how often signed codes of two rows differ, for kernels that are functions of one distance. So
+the kernel can be computed from that rate.
 
-Two rows x and y whose phases are θ apart have different bits with the probability (2/π)|sin(θ/2)|. For independent
-frequencies of the kernel's law that is on average, with k(0) = 1,
+Two rows x and y whose phases are θ apart have different bits with the probability (2/π)|sin(θ/2)|. Averaged over
+independent frequencies of the kernel's law, with k(0) = 1, this is
 
     p = (8/π²) Σ_{m≥1} (1 − k(m(x − y)))/(4m² − 1),
 
-as |sin(θ/2)| has the Fourier series (2/π) − (4/π) Σ cos(mθ)/(4m² − 1) (Raginsky and Lazebnik, 2009, theorem 1). Where k
-is a function of one distance r, of which m(x − y) has m times, p is one too, and it tells k.
+as |sin(θ/2)| has the Fourier series (2/π) − (4/π) Σ cos(mθ)/(4m² − 1) (Raginsky and Lazebnik, 2009, theorem 1). If k is
+a function of one distance r, which for m(x − y) is m times that for x − y, then p is a function of r, and determines k.
 """
 
 from functools import lru_cache
@@ -41,11 +41,11 @@ from app.core.hashing.parameter_stream import philox
 from app.core.kernels.base import ShiftInvariantKernel
 
 SIGN_STREAM_VERSION = 1
-"""Maps say no version; that means 1."""
+"""Version of the stream. Maps store no version, which means 1."""
 
 _TAG = int.from_bytes(b"sign", "big") << 32
 _FREQUENCIES_PER_BLOCK = 1 << 12
-# Of the series of arcsin √y/√y, in powers of y; with y < .039 the next term is below 1e-18.
+# Terms of the series of arcsin √y/√y in powers of y; with y < .039 the next term is below 1e-18.
 _ARCSINE_TERMS = 11
 
 
@@ -53,13 +53,13 @@ class Arcs(NamedTuple):
     """For each frequency, the arc of phases whose bit is 1, in turns: (s,) each."""
 
     offsets: Matrix
-    """In (0, 1): a phase of so many turns less than a whole number is in the middle of the arc."""
+    """In (0, 1): the middle of the arc is this many turns before a whole number of turns."""
     half_widths: Matrix
-    """In (0, ½)."""
+    """Half the width of the arc, in (0, ½)."""
 
 
 def arcs(seed: int, s: int) -> Arcs:
-    """The arcs of frequencies 0 to s − 1."""
+    """Draw the arcs of frequencies 0 to s − 1."""
     found = Arcs(np.empty(s), np.empty(s))
     key = np.uint64(seed), np.uint64(_TAG | SIGN_STREAM_VERSION)
     for block in row_blocks(s, _FREQUENCIES_PER_BLOCK):
@@ -73,10 +73,10 @@ def arcs(seed: int, s: int) -> Arcs:
 
 
 def _half_widths(uniforms: Matrix) -> Matrix:
-    """Turns arccos(1 − 2u)/2π = arcsin(√u)/π of uniforms (n,) in (0, 1), to a few units in the last place.
+    """Compute arccos(1 − 2u)/2π = arcsin(√u)/π, in turns, of uniforms (n,) in (0, 1), to a few units in the last place.
 
-    Libraries round arcsines differently. Here angles above π/4 are taken from ½, twice halved by sin²(a/2) =
-    sin²a/(2(1 + cos a)), and then the series of the arcsine is summed.
+    Libraries round arcsines differently. Here angles above π/4 are replaced by their complements, all are halved twice
+    by sin²(a/2) = sin²a/(2(1 + cos a)), and the series of the arcsine is summed.
     """
     small = np.minimum(uniforms, 1 - uniforms)
     squares = small
@@ -90,29 +90,30 @@ def _half_widths(uniforms: Matrix) -> Matrix:
 
 
 def _coefficients() -> list[float]:
-    """(2k)!/(4^k (k!)² (2k + 1)) for k from 0 on, each the nearest double."""
+    """Return (2k)!/(4^k (k!)² (2k + 1)) for k from 0 on, each the nearest double."""
     return [comb(2 * k, k) / (4**k * (2 * k + 1)) for k in range(_ARCSINE_TERMS)]
 
 
 UNRELATED = 4 / np.pi**2
-"""How often bits differ where the kernel is 0; no law differs more often."""
+"""Rate at which bits differ if the kernel is 0; no law has a higher rate."""
 
-# Terms of the series that are summed; from there on it is an integral over log m, on so many panels, so wide.
+# Terms of the series that are summed. The rest is an integral over log m: its panels, their width, and nodes in each.
 _TERMS, _PANELS, _PANEL_WIDTH, _NODES_PER_PANEL = 32, 15, 2.0, 10
-# Kernels between which the law is known by a spline, by their log odds ±; and logarithms of distances there may be.
+# Nodes of the splines of the law: largest |log odds| of kernels, and number of nodes. Then the range of logarithms of
+# distances that is searched for nodes, and halvings of it.
 _MOST_LOG_ODDS, _NODES = 25.0, 401
 _LEAST_LOG, _MOST_LOG, _HALVINGS = -690.0, 690.0, 60
-# From this share of `UNRELATED` on, the law goes on as a straight line.
+# From this share of `UNRELATED` on, the law is continued as a straight line.
 _NEARLY_UNRELATED = 1 - 1e-9
-# Shares below it count as it.
+# Smaller shares are replaced by this one.
 _LEAST_SHARE = 1e-300
 
 
 class SignLaw:
-    """The law of one kernel k(r) with k(0) = 1, which falls to 0.
+    """The law of one kernel k(r), which falls from k(0) = 1 to 0: how often bits of signed codes differ.
 
     Args:
-        profile: the kernel on rows of one entry, of which r is the distance.
+        profile: the kernel on rows of one entry, at distance r.
     """
 
     def __init__(self, profile: ShiftInvariantKernel) -> None:
@@ -120,8 +121,8 @@ class SignLaw:
         log_odds = np.linspace(_MOST_LOG_ODDS, -_MOST_LOG_ODDS, _NODES)
         distances = self._distances(log_odds)
         kernels = self._kernel(distances)
-        # Kernels of which no distance that is a number comes so near to 0 or 1 have a law all the same: beyond the
-        # last nodes it goes on as the power law that it is there.
+        # Some kernels come this near to 0 or 1 at no finite distance. Beyond their last nodes the law is continued as
+        # the power law that holds there.
         there = (kernels > 0) & (kernels < 1)
         there &= np.abs(_log_odds(np.where(there, kernels, 0.5)) - log_odds) < 1e-3
         differ, agree = self._rates(distances[there])
@@ -132,16 +133,17 @@ class SignLaw:
         self._slope = float(least[0]) / (UNRELATED * (1 - _NEARLY_UNRELATED))
 
     def rates(self, kernels: Matrix) -> Matrix:
-        """Rates p of kernels in [0, 1], (n,)."""
+        """Return the rates p of kernels in [0, 1], (n,)."""
         inside = (kernels > 0) & (kernels < 1)
         shares = _from_log_odds(self._of_kernel(_log_odds(np.where(inside, kernels, 0.5))))
         return UNRELATED * np.where(inside, shares, kernels <= 0)
 
     def kernels(self, rates: Matrix) -> Matrix:
-        """The kernel of each p, (n,), at most 1.
+        """Return the kernel of each p, (n,), at most 1.
 
-        No law has p above 4/π² = .405, but a share of bits that differ may be. It is then below 0, on the line that the
-        law comes in on: −(p − .405)·3π²/8 for most kernels. So its mean is right for kernels near 0.
+        No law has p above 4/π² = .405, but the observed share of differing bits may be higher. The kernel is then below
+        0, on a straight continuation of the law: −(p − .405)·3π²/8 for most kernels. So the mean of estimates is right
+        for kernels near 0.
         """
         shares = np.clip(rates / UNRELATED, _LEAST_SHARE, _NEARLY_UNRELATED)
         found = np.where(rates > 0, _from_log_odds(self._of_rate(_log_odds(shares))), 1.0)
@@ -149,22 +151,22 @@ class SignLaw:
         return np.where(rates / UNRELATED > _NEARLY_UNRELATED, far, found)
 
     def rates_at(self, distances: Matrix) -> Matrix:
-        """Rates p of distances r, (n,)."""
+        """Return the rates p at distances r, (n,)."""
         return self._rates(distances)[0]
 
     def _rates(self, distances: Matrix) -> tuple[Matrix, Matrix]:
-        """Rates p of distances r, and 4/π² − p, each a sum of its own that keeps its digits where it is small, (n,)."""
+        """Return rates p at distances r, and 4/π² − p, (n,), summed separately so that both keep digits when small."""
         m = np.arange(1, _TERMS + 2)
         kernels, factors = self._kernel(np.multiply.outer(distances, m)), 1 / (4 * m**2 - 1)
         nodes, weights = np.polynomial.legendre.leggauss(_NODES_PER_PANEL)
         starts = _PANEL_WIDTH * np.arange(_PANELS)[:, None]
-        # From _TERMS + ½ on, in log m.
+        # Nodes of the integral from _TERMS + ½ on, in log m.
         x = (_TERMS + 0.5) * np.exp(starts + _PANEL_WIDTH * (nodes + 1) / 2).reshape(-1)
         beyond = self._kernel(np.multiply.outer(distances, x))
         measure = np.tile(weights, _PANELS) * (_PANEL_WIDTH / 2) * x / (4 * x**2 - 1)
 
         def total(terms: Matrix, rest: Matrix) -> Matrix:
-            # The midpoint rule for sums, with its first correction.
+            # A sum continued as an integral, by the midpoint rule with its first correction.
             found: Matrix = terms[:, :-1].sum(axis=1) + (terms[:, -1] - terms[:, -2]) / 24 + rest.sum(axis=1)
             return (8 / np.pi**2) * found
 
@@ -175,7 +177,7 @@ class SignLaw:
         return self._profile.gram(np.zeros((1, 1)), column).reshape(distances.shape)
 
     def _distances(self, log_odds: Matrix) -> Matrix:
-        """Distances where the kernel has these log odds, or the nearest that are numbers."""
+        """Return the distances at which the kernel has these log odds, or the nearest ones in range."""
         wanted = _from_log_odds(log_odds)
         low, high = np.full(len(wanted), _LEAST_LOG), np.full(len(wanted), _MOST_LOG)
         for _ in range(_HALVINGS):
@@ -187,7 +189,7 @@ class SignLaw:
 
 
 class _Line:
-    """A cubic spline through points, which goes on straight beyond them."""
+    """A cubic spline through points, continued as straight lines beyond them."""
 
     def __init__(self, x: Matrix, y: Matrix) -> None:
         self._spline = scipy.interpolate.make_interp_spline(x, y, k=3)
@@ -203,7 +205,7 @@ class _Line:
 
 @lru_cache(32)
 def sign_law(profile: ShiftInvariantKernel) -> SignLaw:
-    """The law of a kernel on rows of one entry, of length scale 1; made once, as it takes a tenth of a second."""
+    """Return the law of a kernel on rows of one entry with length scale 1; cached: it takes a tenth of a second."""
     return SignLaw(profile)
 
 
@@ -212,24 +214,24 @@ def _log_odds(shares: Matrix) -> Matrix:
 
 
 def _from_log_odds(log_odds: Matrix) -> Matrix:
-    """Shares; scipy's expit has as small relative errors near 0, and this as small ones near 1 − 1e-17."""
+    """Return shares, with relative errors as small as those of scipy's expit near 0, and as small near 1 − 1e-17."""
     found: Matrix = np.where(log_odds < 0, np.exp(np.minimum(log_odds, 0)), 1.0) / (1 + np.exp(-np.abs(log_odds)))
     return found
 
 
 SIGNED = Encoder(Encoding.packed, 1)
-"""One bit a frequency, as signed codes are written unless something else is asked for."""
+"""One bit per frequency, the default encoding of signed codes."""
 
 _FINGERPRINT_BITS = (64, 32)
 _DEFAULT_ROWS_PER_BAND = 16
 _WORD = 64
 _PER_RADIAN = 1 / (2 * np.pi)
-# Bits that are taken apart at a time.
+# Bits that are unpacked at a time.
 _BITS_PER_BLOCK = 1 << 22
 
 
 def signed_encoder(options: CodeOptions, s: int) -> Encoder:
-    """The encoder of these options for s bits, packed if none is named; InvalidOption for what means nothing to it."""
+    """Return the encoder of these options for s bits, packed by default; InvalidOption if one does not apply."""
     wanted, bits, rows_per_band = options.encoding or Encoding.packed, options.bits, options.rows_per_band
     if wanted not in (Encoding.packed, Encoding.fingerprint):
         raise InvalidOption(
@@ -264,10 +266,10 @@ _BAND = "rows_per_band"
 
 
 def write_bits(packed: Codes, s: int, by: Encoder) -> Codes:
-    """Packed bits (n, ⌈s/8⌉) as `by` writes them.
+    """Encode packed bits (n, ⌈s/8⌉) by `by`.
 
-    The fingerprint of band k, of bits k·r to k·r + r − 1, begins with mixed(k) and goes on, for each word of up to 64
-    of them, the first the lowest, with mixed(fingerprint + word). Bits behind the last whole band are in none.
+    The fingerprint of band k, which has bits k·r to k·r + r − 1, is mixed(k) at first. For each word of up to 64 of its
+    bits, the first the lowest, it becomes mixed(fingerprint + word). Bits after the last whole band are left out.
     """
     if by.encoding is Encoding.packed:
         return packed
@@ -286,7 +288,7 @@ def write_bits(packed: Codes, s: int, by: Encoder) -> Codes:
 
 
 def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
-    """Bits (n, bands, up to 64), the first the lowest of each word, as words (n, bands)."""
+    """Convert bits (n, bands, up to 64), the first the lowest of each word, to words (n, bands)."""
     octets = np.zeros((*bits.shape[:2], _WORD // 8), np.uint8)
     packed = np.packbits(bits, axis=2, bitorder="little")
     octets[:, :, : packed.shape[2]] = packed
@@ -298,14 +300,14 @@ def _words(bits: NDArray[np.uint8]) -> NDArray[np.uint64]:
 def write_signs(
     phases: Floats, offsets: Matrix, half_widths: Matrix, packed: NDArray[np.uint8], first_byte: int
 ) -> None:
-    """Write the bits of k frequencies into the packed bits of n rows, from a byte on.
+    """Write the bits of k frequencies into the packed bits of n rows, from `first_byte` on.
 
     Args:
-        phases: in the first k columns of n rows.
-        offsets: of the arcs, in turns, (k,).
-        half_widths: of the arcs, in turns, (k,).
-        packed: (n, ⌈s/8⌉).
-        first_byte: that of the first frequency.
+        phases: n rows, with the phases in the first k columns.
+        offsets: offsets of the arcs, in turns, (k,).
+        half_widths: half widths of the arcs, in turns, (k,).
+        packed: packed bits, (n, ⌈s/8⌉).
+        first_byte: byte of the first frequency.
     """
     k = len(offsets)
     near = np.empty(k, np.uint8)
@@ -313,7 +315,7 @@ def write_signs(
         row = phases[i, :k]
         for j in range(k):
             turns = multiply_add(np.float64(row[j]), _PER_RADIAN, offsets[j])
-            # From the middle of the arc, of either side; a whole number of turns is no way at all.
+            # Distance from the middle of the arc, to either side, without whole turns.
             near[j] = abs(turns - np.floor(turns + 0.5)) < half_widths[j]
         for byte in range((k + 7) // 8):
             bits = 0
@@ -322,20 +324,20 @@ def write_signs(
             packed[i, first_byte + byte] = bits
 
 
-# Packed bytes that are compared at a time.
+# Packed bytes compared at a time.
 _BYTES_PER_BLOCK = 1 << 22
 _PAIRS_PER_BLOCK = 1 << 16
 
 
 def agreeing(x: Codes, y: Codes, s: int, by: Encoder) -> Whole:
-    """How many bits, or fingerprints of bands, of row i of x and row i of y agree, (n,)."""
+    """Count the bits, or fingerprints of bands, of row i of x and row i of y that agree, (n,)."""
     found = np.empty(len(x), np.int64)
     step = max(1, _BYTES_PER_BLOCK // max(1, x[:1].nbytes))
     for i in range(0, len(x), step):
         some_x, some_y = x[i : i + step], y[i : i + step]
         if by.encoding is Encoding.packed:
             differ = some_x ^ some_y
-            if s % 8:  # bits behind the last say nothing
+            if s % 8:  # bits after the last are padding
                 np.bitwise_and(differ[:, -1], (1 << s % 8) - 1, out=differ[:, -1])
             found[i : i + step] = s - np.bitwise_count(differ).sum(axis=1, dtype=np.int64)
         else:
@@ -344,22 +346,23 @@ def agreeing(x: Codes, y: Codes, s: int, by: Encoder) -> Whole:
 
 
 def estimate_kernel(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Matrix | None) -> dict[str, Array]:
-    """The kernel of pairs, from how many of their codes agree, by inversion of the law.
+    """Estimate the kernel of pairs from how many of their codes agree, by inverting the law.
 
-    The bias is that of the mean of the estimate, of order 1/s: half the estimates at either standard error of the rate,
-    less the one at its mean, which is that of the kernel where it is known, else of the estimate. The standard error is
-    half their difference; it is 0 where all codes agree, which is no certainty. The interval is that of the rate, as
-    the law maps it, which is monotone: so it holds the kernel as often. It is cut off at 0 and 1.
+    The bias of the estimate's mean, of order 1/s, is computed at the rate of agreement that the exact kernel implies,
+    or, if that is not known, at the observed rate: the mean of the estimates one standard error of the rate below and
+    above it, less the estimate at it. The standard error is half the difference of two such estimates at the observed
+    rate. It is 0 if all codes agree, which is no certainty. The interval is that of the rate, mapped by the law, which
+    is monotone: so it covers as often. It is clipped to [0, 1].
 
     Args:
         counts: how many codes agree, (n,).
         s: number of bits.
-        by: how the codes are written.
-        law: of the kernel.
-        exact: the kernel, (n,), or None where it is not known.
+        by: encoder of the codes.
+        law: law of the kernel.
+        exact: the kernel, (n,), or None if it is not known.
     """
     n_codes = s // by.rows_per_band
-    if n_codes < len(counts):  # each count there can be once, and then no more than is answered
+    if n_codes < len(counts):  # fewer possible counts than pairs: each is computed once
         every: dict[str, Array] = _of_counts(np.arange(n_codes + 1), by, law, n_codes)
         found = {name: numbers[counts] for name, numbers in every.items()}
     else:
@@ -374,7 +377,7 @@ def estimate_kernel(counts: Whole, s: int, by: Encoder, law: SignLaw, exact: Mat
 
 
 def _of_counts(counts: Whole, by: Encoder, law: SignLaw, n_codes: int) -> dict[str, Array]:
-    """What `estimate_kernel` gives of counts, where no kernel is known."""
+    """Return the results of `estimate_kernel` for counts, if no kernel is known."""
     rates = counts / n_codes
     value, low, high = _around(rates, by, law, n_codes)
     return {
@@ -398,13 +401,13 @@ def _bias(rates: Matrix, by: Encoder, law: SignLaw, n_codes: int) -> Matrix:
 
 
 def _around(rates: Matrix, by: Encoder, law: SignLaw, n_codes: int) -> tuple[Matrix, Matrix, Matrix]:
-    """The kernels of the rates, and of those a standard error below and above."""
+    """Return the kernels at the rates, and at one standard error below and above them."""
     error = np.sqrt(rates * (1 - rates) / n_codes)
     low, high = np.maximum(rates - error, 0), np.minimum(rates + error, 1)
     return _kernels(rates, by, law), _kernels(low, by, law), _kernels(high, by, law)
 
 
 def _kernels(rates: Matrix, by: Encoder, law: SignLaw) -> Matrix:
-    """The kernels of shares of codes that agree, elementwise; no band tells how far below 0 one would be."""
+    """Return the kernels of shares of codes that agree, elementwise; from bands they are never below 0."""
     differ = 1 - rates ** (1 / by.rows_per_band)
     return law.kernels(np.minimum(differ, UNRELATED) if by.rows_per_band > 1 else differ)
