@@ -1,1 +1,1 @@
-"""Search among packed codes: comparing them, and how many rows have to be looked at."""
+"""Search among packed codes: comparison of codes, buckets, and advice on how many rows a search must look at."""

@@ -1,4 +1,4 @@
-"""How to search the rows of a dataset by codes of a map: predicted from similarities, and checked by hashing."""
+"""Advice on how to search a dataset's rows by codes of a map: predicted from similarities, and checked by hashing."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -22,13 +22,13 @@ from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Frozen
 from app.core.progress import Parts, Pause, Progress, begin_anew
 
-# A recall is had if it is so many standard errors above the one wanted: of others, one in a hundred would do worse.
+# A recall is safely reached if the measured mean is this many standard errors above it: 99 % confidence.
 _SAFE = 2.326
 _POINTS_OF_A_CURVE = 12
 
 
 class Wishes(NamedTuple):
-    """What is asked of an index."""
+    """Requirements for an index."""
 
     k: int
     recall: float
@@ -36,30 +36,30 @@ class Wishes(NamedTuple):
     """Most rows that a search may look at."""
     queries: int
     taken: int
-    """How many of those whose codes agree most are compared exactly, or taken as they are."""
+    """Number of rows whose codes agree most that a search compares exactly, or returns if it keeps codes only."""
 
     def is_met(self, shares: Matrix) -> Whole:
-        """At which of some places the recalls of the queries, (q, places), are safely as large as wanted."""
+        """Return the columns of the queries' recalls, (q, places), whose mean safely reaches the requested recall."""
         return np.flatnonzero(shares.mean(axis=0) - _SAFE * self.error(shares) >= self.recall)
 
     def error(self, shares: Matrix) -> Matrix:
-        """The standard errors of mean recalls, and the least that so many queries tell: one neighbour more or less."""
+        """Return standard errors of mean recalls, combined with the resolution of the queries: one neighbour."""
         error: Matrix = np.hypot(shares.std(axis=0) / np.sqrt(self.queries), 1 / (self.queries * self.k))
         return error
 
     @property
     def can_be_told(self) -> bool:
-        """Whether the recall is safely had where all queries find all."""
+        """Whether there are enough queries: whether the recall is safely reached if all of them find all."""
         return bool(self.is_met(np.ones((self.queries, 1))).size)
 
     def rerank(self, shares: Matrix) -> int | None:
-        """How many rows have to be compared exactly, of the recalls of queries by their number, (q, depth)."""
+        """Return how many rows to compare exactly, given recalls by that number, (q, depth); None if no number does."""
         enough = self.is_met(shares)
         return max(self.k, int(enough[0]) + 1) if enough.size else None
 
 
 class Bands:
-    """What bands of a map's codes find, as predicted and as checked."""
+    """Recalls and shares of candidates of bands of a map's codes, as predicted and as checked."""
 
     def __init__(
         self, law: CodeLaw, near: Neighbours, first: FirstBands, sampled: int, places: Whole, depth: int
@@ -73,11 +73,11 @@ class Bands:
         self.s = first.others.shape[1]
 
     def bandings(self, wishes: Wishes, costs: Costs) -> list[Banding]:
-        """For each number of hashes of a band the fewest bands that have the recall; all there are, if none has."""
+        """Return, for each number of hashes per band, the fewest bands that reach the recall, or all if none does."""
         return [self._banding(number, r, wishes, costs) for number, r in enumerate(hashed_rows.candidate_sizes(self.s))]
 
     def curves(self) -> list[BandCurve]:
-        """For each number of hashes of a band, what some numbers of bands find."""
+        """Return, for each number of hashes per band, the results of some numbers of bands."""
         found = []
         for number, r in enumerate(hashed_rows.candidate_sizes(self.s)):
             most = self.s // r
@@ -90,7 +90,7 @@ class Bands:
 
     def _banding(self, number: int, r: int, wishes: Wishes, costs: Costs) -> Banding:
         first = self._first.neighbours[number]
-        # A neighbour that stands far behind by its codes is none that a search finds.
+        # A search does not find a neighbour whose codes rank it behind the rows that are taken.
         enough = wishes.is_met(self._recalls(np.where(self._places < wishes.taken, first, -1))[:, : self.s // r])
         bands = int(enough[0]) + 1 if enough.size else self.s // r
         recalls, share = self._recalls(first)[:, bands - 1], self._share(number, bands)
@@ -116,8 +116,8 @@ class Bands:
         )
 
     def _recalls(self, first: Whole) -> Matrix:
-        """The share of each query's neighbours that agree in one of the first 1, 2, … s bands, (q, s)."""
-        # What agrees nowhere stands behind all.
+        """Return the share of each query's neighbours that agree in one of the first 1, 2, … s bands, (q, s)."""
+        # Neighbours that agree in no band are placed after the last.
         return hashed_rows.found_by_depth(np.where(first < 0, self.s, first), self.s)
 
     def _share(self, number: int, bands: int) -> float:
@@ -132,12 +132,12 @@ class Bands:
 
 
 def _looked_at(share: float, bands: int) -> float:
-    """The share of rows that a search looks at, of which so many agree in a band: buckets hold some others too."""
+    """Return the share of rows that a search looks at if `share` agree in a band: buckets hold others by chance."""
     return 1 - (1 - share) * (1 - CHANCE) ** bands
 
 
 def chosen(bandings: list[Banding], scan: Scan, wishes: Wishes, n: int) -> tuple[Chosen | None, str]:
-    """The bands to take, None for the scan, and why."""
+    """Choose bands, or None for the scan, and give the reason."""
     serving = [one for one in bandings if one["serves"]]
     scanned = f"a scan takes {scan['microseconds']:.0f} microseconds"
     if scan["rerank"] is not None:
@@ -176,17 +176,17 @@ def _no_scan(scan: Scan, wishes: Wishes) -> str:
     return f", but these codes are too short for a recall of {wishes.recall}: take a map of more hashes{of_codes}"
 
 
-# Curves of bands that are drawn: those near the best.
+# Number of curves of bands that are drawn: those nearest to the best.
 _MOST_CURVES = 6
 _BINS = 50
 
 
 def drawing(answer: Advice, near: Neighbours, recalls: Sequence[Matrix], codes: Sequence[tuple[int, int]]) -> Drawing:
-    """The picture.
+    """Draw the figure of an advice.
 
     Args:
         answer: the advice.
-        near: the neighbours that it is of.
+        near: the neighbours that the advice is based on.
         recalls: for each of the `codes`, the recall by how many rows are compared exactly, (depth,).
         codes: hashes of a row, and bits of each.
     """
@@ -197,7 +197,7 @@ def drawing(answer: Advice, near: Neighbours, recalls: Sequence[Matrix], codes: 
 
 
 def _bands(answer: Advice) -> Panel:
-    """Recall against the share of rows looked at; a curve goes through growing numbers of bands."""
+    """Plot the recall against the share of rows looked at; a curve goes through growing numbers of bands."""
     marks: list[Mark] = []
     least = 1 / answer["rows"]
     for colour, curve in enumerate(_closest_curves(answer)):
@@ -226,7 +226,7 @@ def _bands(answer: Advice) -> Panel:
 
 
 def _closest_curves(answer: Advice) -> list[BandCurve]:
-    """The curves of the bands that come nearest to what is wanted."""
+    """Return the curves of the bands that come nearest to the requirements."""
 
     def behind(one: Banding) -> tuple[bool, float]:
         return one["checked"]["recall"] < answer["recall"], one["checked"]["share"]
@@ -237,7 +237,7 @@ def _closest_curves(answer: Advice) -> list[BandCurve]:
 
 
 def _scans(answer: Advice, recalls: Sequence[Matrix], codes: Sequence[tuple[int, int]]) -> Panel:
-    """Recall of scans by how many rows are compared exactly, for all hashes of each width and fewer of the widest."""
+    """Plot recalls of scans by rows compared exactly: all hashes at each width, and fewer hashes at the widest."""
     k = answer["k"]
     marks: list[Mark] = []
     for (s, bits), recall in zip(codes, recalls, strict=True):
@@ -257,7 +257,7 @@ def _scans(answer: Advice, recalls: Sequence[Matrix], codes: Sequence[tuple[int,
 
 
 def _similarities(near: Neighbours) -> Panel:
-    """How similar neighbours are, and all rows."""
+    """Plot the similarities of neighbours and of all rows."""
     of_neighbours, edges = np.histogram(near.similarities, _BINS, (0.0, 1.0))
     of_pairs = near.histogram.reshape(_BINS, -1).sum(axis=1)
     marks = [
@@ -267,14 +267,14 @@ def _similarities(near: Neighbours) -> Panel:
     return Panel(marks, x_label="similarity to a query", y_label="share of pairs", title="similarities")
 
 
-# Queries, and rows that the share of candidates is counted on: a mean over a million pairs.
+# Most queries, and most rows on which the share of candidates is counted: a mean over a million pairs.
 _MOST_QUERIES, _MOST_SAMPLED = 500, 2000
-# Of a dataset one row in so many is a query at the most.
+# At most one row of a dataset in this many is a query.
 _ROWS_PER_QUERY = 5
 _LEAST_QUERIES = 20
-# Without a budget, a search of bands may look at one row in so many: those lie anywhere in memory.
+# By default, a search of bands may look at one row in this many, as these rows are scattered in memory.
 _ROWS_PER_CANDIDATE = 10
-# Fractions of the hashes that shorter codes have.
+# Shorter codes have the number of hashes divided by these.
 _FRACTIONS = (1, 2, 4, 8)
 _SEED = 0
 _BYTES_PER_CODE = 4
@@ -282,7 +282,7 @@ _BYTES_PER_PLACE = 64
 
 
 class AdviceOptions(Frozen):
-    """What an index is wanted for."""
+    """The map, rows and recall that an index is planned for."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -295,8 +295,8 @@ class AdviceOptions(Frozen):
         float, Field(gt=0, lt=1, description="Share of the k most similar rows that a search is to find, on average.")
     ] = 0.95
     keep: Literal["codes", "vectors"] = "vectors"
-    """What the index would keep. With `vectors` the best candidates are compared exactly, five for each that is wanted
-    and at least fifty.
+    """Contents of the index. With `vectors`, the best candidates are compared exactly: five per requested result, and
+    at least fifty.
     """
     candidates: (
         Annotated[
@@ -313,7 +313,7 @@ class AdviceOptions(Frozen):
 
 
 def check(feature_map: FeatureMap, n: int, k: int) -> None:
-    """Raise InvalidInput for a map without codes, and for fewer rows than tell anything."""
+    """Raise InvalidInput for a map without codes, and for too few rows to measure a recall."""
     hashed_rows.law_of(feature_map)
     least = max(_ROWS_PER_QUERY * _LEAST_QUERIES, 2 * k)
     if n < least:
@@ -321,7 +321,7 @@ def check(feature_map: FeatureMap, n: int, k: int) -> None:
 
 
 def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
-    """The most memory that `advise` takes beside the map and the rows."""
+    """Return the most memory that `advise` takes in addition to the map and the rows."""
     n = int(rows.shape[0])
     q = _count_of_queries(n)
     of_places = _BYTES_PER_PLACE * q * (hashed_rows.most_depth(k, n) + feature_map.n_frequencies)
@@ -332,9 +332,9 @@ def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
 def advise(
     feature_map: FeatureMap, rows: Rows, options: AdviceOptions, progress: Progress, threads: int
 ) -> Finding[Advice]:
-    """Search by bands and by scan, for some rows among the others; nothing but the times hangs on the machine.
+    """Advise on searches by bands and by scan, tried with some rows as queries; only times depend on the machine.
 
-    InvalidInput for rows without codes.
+    Raises InvalidInput for rows without codes.
     """
     feature_map.check_rows(rows, "/vectors")
     return _Advising(feature_map, rows, options, progress, threads).finding()
@@ -345,7 +345,7 @@ def _count_of_queries(n: int) -> int:
 
 
 class _Advising:
-    """The parts of the work, each done once: what an earlier attempt has finished is not done again."""
+    """The parts of the work; parts that an earlier attempt has finished are not done again."""
 
     def __init__(
         self, feature_map: FeatureMap, rows: Rows, options: AdviceOptions, progress: Progress, threads: int
@@ -372,7 +372,7 @@ class _Advising:
         ]
 
     def finding(self) -> Finding[Advice]:
-        """The advice and its picture."""
+        """Return the advice and its figure."""
         near = Neighbours(**self._arrays("neighbours", self._neighbours))
         first = FirstBands(**self._arrays("bands", partial(self._first_bands, near)))
         places = [
@@ -432,9 +432,9 @@ class _Advising:
         )
 
     def _hash_rows(self, progress: Progress) -> tuple[HashBytes, HashBytes, Pause]:
-        """Codes of the queries and of the rows, made when they are first needed by a part that is not finished.
+        """Return codes of the queries and of the rows, computed when an unfinished part first needs them.
 
-        Beside them, the pauses of this part, which is begun anew where it was not finished.
+        Also returns the pause of this part, which keeps no state: an interrupted part starts again.
         """
         pause = partial(progress.checkpoint, begin_anew)
         pause()
@@ -464,7 +464,7 @@ class _Advising:
 
 
 def _spreads(near: Neighbours) -> list[Spread]:
-    """How kernels of neighbours spread, and of all pairs."""
+    """Return the 5 %, 50 % and 95 % quantiles of kernels of neighbours, and of all pairs."""
     shares, cumulated = [0.05, 0.5, 0.95], near.histogram.cumsum() / near.histogram.sum()
     every = np.quantile(near.similarities, shares), near.middles[np.searchsorted(cumulated, shares)]
     return [Spread(low=low, median=median, high=high) for low, median, high in (one.tolist() for one in every)]

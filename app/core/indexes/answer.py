@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 
 class Spread(TypedDict):
-    """How kernels of pairs spread."""
+    """Distribution of the kernels of pairs."""
 
     low: Annotated[float, Field(description="One in twenty is below.")]
     median: float
@@ -15,14 +15,14 @@ class Spread(TypedDict):
 
 
 class SimilarityProfile(TypedDict):
-    """What the rows of a dataset are like."""
+    """How similar the rows of a dataset are."""
 
     neighbours: Annotated[Spread, Field(description="Kernels of the queries and their k nearest rows.")]
     pairs: Annotated[Spread, Field(description="Kernels of the queries and all rows.")]
 
 
 class Found(TypedDict):
-    """What bands find."""
+    """Recall of bands, and how many rows they make a search look at."""
 
     recall: Annotated[float, Field(description="Share of the k nearest rows that agree with the query in a band.")]
     share: Annotated[
@@ -35,7 +35,7 @@ class Found(TypedDict):
 
 
 class Checked(Found):
-    """What bands of the map's own codes found, for queries that were not among the rows.
+    """Results of bands of the map's own codes, measured for queries that are not among the rows.
 
     A query whose buckets have more than a quarter of the rows is compared with all of them.
     """
@@ -45,31 +45,31 @@ class Checked(Found):
 
 @with_config(use_attribute_docstrings=True)
 class Banding(TypedDict):
-    """Bands of codes."""
+    """A way to cut codes into bands, and its results."""
 
     bands: int
     rows_per_band: int
     predicted: Found
-    """1 - (1 - p^rows_per_band)^bands over the similarities, p being how often a hash agrees."""
+    """Mean of 1 - (1 - p^rows_per_band)^bands over the similarities; p is how often a hash agrees."""
     checked: Checked
     candidates: float
-    """Rows that a search looks at, on average, as checked."""
+    """Mean number of rows that a search looks at, as measured."""
     recall_of_search: float
-    """Recall of a search, which takes the best of the candidates."""
+    """Recall of a search, which returns the best of the candidates."""
     recall_of_codes: float
-    """Recall where the k candidates are taken whose codes agree most, as with keep=codes."""
+    """Recall if a search returns the k candidates whose codes agree most, as with keep=codes."""
     rerank: int | None
-    """How many of the candidates whose codes agree most have to be compared exactly for the recall that is wanted; null
-    where none of the numbers tried is enough.
+    """How many of the candidates whose codes agree most must be compared exactly to reach the requested recall; null
+    if none of the numbers tried is enough.
     """
     microseconds: float
-    """Of a search, by the times that its parts were measured to take."""
+    """Time of a search, computed from the measured times of its parts."""
     serves: bool
-    """Whether a search surely has the recall, at no more candidates than are allowed."""
+    """Whether a search safely reaches the recall with no more candidates than allowed."""
 
 
 class BandCurve(TypedDict):
-    """What bands of so many hashes find, by how many bands there are."""
+    """Results of bands of `rows_per_band` hashes, for several numbers of bands."""
 
     rows_per_band: int
     bands: list[int]
@@ -78,7 +78,7 @@ class BandCurve(TypedDict):
 
 
 class ScannedCodes(TypedDict):
-    """Codes that are all compared with the query."""
+    """Results of a scan of codes of one length: the query is compared with the codes of all rows."""
 
     s: Annotated[int, Field(description="Hashes of a row: the first of the map's.")]
     bits: Annotated[int, Field(description="Of each.")]
@@ -94,7 +94,7 @@ class ScannedCodes(TypedDict):
 
 
 class Scan(ScannedCodes):
-    """The scan of all codes of the map, as an index keeps them."""
+    """Results of a scan of the map's full codes, as an index keeps them."""
 
     microseconds: Annotated[float, Field(description="Of a search, as measured.")]
     recall_of_search: Annotated[float, Field(description="Recall of a search.")]
@@ -103,7 +103,7 @@ class Scan(ScannedCodes):
 
 
 class Costs(TypedDict):
-    """Nanoseconds that the parts of a search take, as measured on the machine that gave the advice."""
+    """Times of the parts of a search in nanoseconds, measured on the machine that computed the advice."""
 
     search: Annotated[float, Field(description="Of a search, beside the others.")]
     scanned_row: Annotated[float, Field(description="Of a row that is compared in its turn.")]
@@ -112,7 +112,7 @@ class Costs(TypedDict):
 
 
 class Chosen(TypedDict):
-    """Bands to put an index with."""
+    """Bands to create an index with."""
 
     bands: int
     rows_per_band: int

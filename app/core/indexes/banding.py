@@ -1,10 +1,10 @@
-"""Buckets of packed codes: two vectors are compared where all codes of a band are equal in both.
+"""Buckets of packed codes: two vectors are compared if all codes of a band are equal in both.
 
-A band of r codes, of which `bands` stand one behind the other, becomes a word of 16 bits. Vectors whose words are equal
-in a band are candidates: all that share the band, at the rate J^r of their similarity J, and one in 65,536 others.
-Words are sorted by segments of slots, so that a change of some vectors sorts no others.
+Codes are cut into `bands` successive bands of r codes, and each band is mixed into a word of 16 bits. Vectors with
+equal words in a band are candidates: all that share the band, at the rate J^r of their similarity J, and one in 65,536
+others. Words are sorted by segments of slots, so that a change of some vectors sorts no other segments again.
 
-The codes of an index are in memory as they were at one moment, for who searches, and as they become, for who reads.
+`HeldCodes` keeps the codes of an index in memory: searches use a snapshot while changes are read and applied.
 """
 
 import threading
@@ -24,57 +24,58 @@ Words = NDArray[np.uint16]
 Mixed = NDArray[np.uint64]
 
 SEGMENT = 1 << 14
-"""Slots whose words are sorted together."""
+"""Number of slots whose words are sorted together."""
 CHANCE = 2.0**-16
-"""How often words of a band are equal where its codes are not."""
+"""Probability that words of a band are equal although its codes are not."""
 MANY = 4
-"""A search whose buckets have more than one of so many vectors looks at all of them in their order, which takes less.
+"""A search whose buckets hold more than one in this many vectors scans all vectors in order, which is faster.
 
-So does one whose buckets have as many entries as there are vectors, one that is in several counting in each: to tell
-them apart takes as long. Of 1,000,000 vectors with codes of 128 bytes, a fifth in buckets take as long as all.
+So does a search whose buckets have more entries than there are vectors, a vector in several buckets counting in each:
+finding the distinct ones takes as long. Of 1,000,000 vectors with codes of 128 bytes, comparing a fifth from buckets
+takes as long as comparing all.
 """
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Banding(NamedTuple):
-    """How codes are put into buckets."""
+    """How codes are cut into bands, which determine the buckets."""
 
     bands: int
     rows_per_band: int
 
 
 class Segment(NamedTuple):
-    """The words of some slots in order, band by band."""
+    """The words of some slots, sorted within each band."""
 
     words: Words
-    """Sorted, (bands, n)."""
+    """Sorted words, (bands, n)."""
     places: Words
-    """The slots that have them, counted from the first of the segment, (bands, n)."""
+    """Slots of the words, counted from the first slot of the segment, (bands, n)."""
 
 
 def unwritable(array: Array) -> Array:
-    """The array, not to be written to: loops are compiled for such codes alone."""
+    """Return a read-only view of the array: loops are compiled for read-only codes alone."""
     found = array.view()
     found.flags.writeable = False
     return found
 
 
 def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
-    """The words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); bits of a code are 1, 2, 4, 8 or 16."""
+    """Compute the words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); a code has 1, 2, 4, 8 or 16 bits."""
     words = np.empty((banding.bands, len(codes)), np.uint16)
     _write_words(unwritable(codes), bits, banding.rows_per_band, words)
     return words
 
 
 def mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int) -> Mixed:
-    """A word of 64 bits for the codes from `first` to `last` of some rows, (m,); where these are equal, it is."""
+    """Mix the codes `first` to `last` − 1 of some rows into words of 64 bits, (m,); equal codes have equal words."""
     found = np.empty(len(rows), np.uint64)
     _write_mixed_codes(unwritable(codes), rows, bits, first, last, found)
     return found
 
 
 def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
-    """The segment of at most `SEGMENT` slots of these codes."""
+    """Return the segment of these codes, of at most `SEGMENT` slots."""
     words = bucket_words(codes, bits, banding)
     found = Segment(words, np.empty_like(words))
     for of_band, places in zip(*found, strict=True):
@@ -84,7 +85,7 @@ def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
 
 
 class Candidates:
-    """Finds the candidates of one query after the other among so many slots; not for several threads at once."""
+    """Finder of the candidates of a query among `size` slots, one query at a time; not for several threads at once."""
 
     def __init__(self, segments: tuple[Segment, ...], size: int) -> None:
         self._segments = segments
@@ -92,9 +93,9 @@ class Candidates:
         self._found = np.empty(size, np.int64)
 
     def buckets(self, words: Words) -> Whole:
-        """The buckets of a query, whose words are (bands,).
+        """Return the buckets of a query with the words (bands,).
 
-        Of each segment: where the bucket of each band begins in its order, and where it has ended, (·, 2, bands).
+        For each segment: where the bucket of each band begins and ends in the sorted words, (segments, 2, bands).
         """
         found = np.empty((len(self._segments), 2, len(words)), np.int64)
         for one, ends in zip(self._segments, found, strict=True):
@@ -102,7 +103,7 @@ class Candidates:
         return found
 
     def of(self, buckets: Whole) -> Whole:
-        """The slots in the buckets of a query, each once, in any order."""
+        """Return the slots in the buckets of a query, each once, in any order."""
         n = 0
         for number, (one, ends) in enumerate(zip(self._segments, buckets, strict=True)):
             n = _collect(one.places, ends, number * SEGMENT, self._seen, self._found, n)
@@ -129,7 +130,7 @@ def _write_mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: i
 
 @jit
 def _mix_codes(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
-    """Mix some codes of a row, the lowest bits of a byte being its first code."""
+    """Mix some codes of a row; the first code of a byte is in its lowest bits."""
     mixed = np.uint64(0)
     for code in range(first, last):
         at = code * bits
@@ -144,10 +145,10 @@ def _mix_codes(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uin
 
 @jit
 def _find(words: Words, wanted: Words, ends: Whole) -> None:
-    """Write where the wanted word of each band begins in a segment, and where it has ended, (2, bands)."""
+    """Write where the wanted word of each band begins and ends in a segment, (2, bands)."""
     for band in range(len(words)):
         for end in range(2):
-            # A bucket has ended where the next word would begin.
+            # A bucket ends where the next word would begin.
             least = np.int64(wanted[band]) + end
             low, high = 0, words.shape[1]
             while low < high:
@@ -161,7 +162,7 @@ def _find(words: Words, wanted: Words, ends: Whole) -> None:
 
 @jit
 def _collect(places: Words, ends: Whole, first: int, seen: NDArray[np.bool_], found: Whole, n: int) -> int:
-    """Note the slots of a segment that are in buckets and were not seen; gives how many there are by now."""
+    """Add the slots of a segment that are in buckets and not yet seen to `found`; return their new number."""
     for band in range(len(places)):
         for at in range(ends[0, band], ends[1, band]):
             slot = first + places[band, at]
@@ -173,19 +174,19 @@ def _collect(places: Words, ends: Whole, first: int, seen: NDArray[np.bool_], fo
 
 
 Marks = NDArray[np.uint64]
-# Of the room that there is already: so much more is taken when it is not enough.
+# Arrays that are too small get room for this many times the vectors.
 _GROWTH = 1.25
 
 
 class Layout(NamedTuple):
-    """How an index keeps its vectors."""
+    """How an index stores its vectors."""
 
     s: int
-    """Codes of a vector."""
+    """Number of codes of a vector."""
     bits: int
-    """Of a code."""
+    """Number of bits of a code."""
     banding: Banding | None
-    """None where a search looks at all codes."""
+    """None if a search looks at all codes."""
     slots_per_block: int
 
     @property
@@ -195,34 +196,34 @@ class Layout(NamedTuple):
 
     @property
     def bytes_per_vector(self) -> int:
-        """Memory that a vector takes, without its id."""
+        """Bytes of memory for a vector, without its id."""
         return 8 + self.code_bytes + (0 if self.banding is None else 4 * self.banding.bands)
 
     @property
     def most_bytes_per_vector(self) -> int:
-        """Likewise, where room is taken for more vectors."""
+        """Bytes of memory for a vector, without its id, if arrays have just grown and have the most spare room."""
         return self.bytes_per_vector + ceil((_GROWTH - 1) * (8 + self.code_bytes))
 
 
 class Image(NamedTuple):
-    """An index at one moment. What it has of more slots than `size` is not of it."""
+    """Snapshot of an index at one moment. Data of slots from `size` on is not part of it."""
 
     codes: Codes
-    """Packed, (size, code bytes)."""
+    """Packed codes, (size, code bytes)."""
     marks: Marks
-    """Of tags, (size,)."""
+    """Marks of tags, (size,)."""
     ids: Sequence[bytes]
     """The ids of each block, each id after its length in two bytes."""
     segments: tuple[Segment, ...]
 
     @property
     def size(self) -> int:
-        """How many vectors there are."""
+        """Number of vectors."""
         return len(self.codes)
 
 
 class ChangedBlock(NamedTuple):
-    """The slots of a block as they are now, from its first on."""
+    """Present contents of the slots of a block, from its first slot on."""
 
     marks: Marks
     codes: Codes
@@ -230,9 +231,9 @@ class ChangedBlock(NamedTuple):
 
 
 class HeldCodes:
-    """The codes of an index, which one thread changes at a time while others look at images of them.
+    """The codes of an index, changed by one thread at a time while other threads use snapshots (`Image`).
 
-    An image never changes: new slots are written behind it, and others into a copy while somebody looks.
+    A snapshot never changes: new slots are written behind it, and changed slots into a copy while it is in use.
     """
 
     def __init__(self, layout: Layout) -> None:
@@ -244,13 +245,13 @@ class HeldCodes:
         # Segments with slots that have changed since they were sorted.
         self._stale: set[int] = set()
         self._readers = 0
-        # Slots that somebody looks at; not more than there were when they began, but maybe more than there are now.
+        # Slots of the present arrays that are part of snapshots in use; may be more than the index has now.
         self._looked_at = 0
         self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:
-        """Memory that is taken."""
+        """Memory held, in bytes."""
         image, banding = self._image, self.layout.banding
         ids = self._bytes_of_ids + 64 * len(image.ids)
         segments = 0 if banding is None else 4 * banding.bands * image.size
@@ -258,7 +259,7 @@ class HeldCodes:
 
     @contextmanager
     def looked_at(self) -> Iterator[Image]:
-        """The image of this moment."""
+        """Yield the snapshot of this moment, which stays unchanged while the context lasts."""
         with self._lock:
             image = self._image = self._sort_segments(self._image)
             self._readers += 1
@@ -272,7 +273,7 @@ class HeldCodes:
                     self._looked_at = 0
 
     def change(self, blocks: Mapping[int, ChangedBlock], size: int) -> None:
-        """Put blocks in the place of those of these numbers. There are `size` slots from now on."""
+        """Replace the blocks of these numbers. There are `size` slots from now on."""
         with self._lock:
             before, per_block = self._image, self.layout.slots_per_block
             if size > len(self._codes) or size < len(self._codes) // 4:
@@ -294,11 +295,11 @@ class HeldCodes:
         n = min(len(block.codes), len(self._codes) - first)
         slots = slice(first, first + n)
         self._codes[slots], self._marks[slots] = block.codes[:n], block.marks[:n]
-        ids += [b""] * (number + 1 - len(ids))  # of blocks that come with a later change
+        ids += [b""] * (number + 1 - len(ids))  # for blocks that come with a later change
         ids[number] = block.ids
 
     def _sort_segments(self, image: Image) -> Image:
-        """The image with its segments. They are sorted when it is looked at, as a large index comes in many parts."""
+        """Return the snapshot with its segments, sorted only when one is taken: a large index loads in many parts."""
         if self.layout.banding is None:
             return image
         found = []
@@ -313,7 +314,7 @@ class HeldCodes:
 
 
 def _grow(old: NDArray[Any], size: int, room: int) -> NDArray[Any]:
-    """The first `size` rows of an array in a new one of so many."""
+    """Copy the first `size` rows of an array to a new array of `room` rows."""
     found = np.empty((room, *old.shape[1:]), old.dtype)
     found[: min(size, room)] = old[: min(size, room)]
     return found

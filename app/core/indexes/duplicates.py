@@ -1,11 +1,11 @@
-"""Clusters of rows whose packed codes agree in so many hashes, or that are joined by such rows; no pair is missed.
+"""Clusters of near duplicates: rows whose packed codes agree in a number of hashes, or linked by such rows.
 
-Where two rows differ in at most m hashes, one of any m + 1 bands of hashes is the same in both. So rows are sorted by
-one band after the other, and compared where they stand together; rows of one cluster are not compared any more. Once
-that would be more work than to compare all with all, this is done instead.
+No pair is missed. If two rows differ in at most m hashes, one of any m + 1 bands of hashes is the same in both. So rows
+are grouped by one band after the other, and compared within groups; rows of one cluster are not compared again. Once
+that would be more work than comparing all pairs, all pairs are compared instead.
 
-Clusters grow as rows are compared: a union-find, and the loops around it. `parents` names for each row another of its
-cluster; the root, which is its first row, names itself.
+Clusters grow as rows are compared, in a union-find structure. `parents` holds for each row another row of its cluster;
+the root, which is the cluster's first row, points to itself.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from app.core.threads import for_each
 Marks = NDArray[np.uint16]
 
 FRONT = 16
-"""Rows that are compared together with all that stand behind them: a mark has a bit for each."""
-# Bytes of rows that stay in the cache of a processor until a whole front has seen them.
+"""Number of rows that are compared together with all rows behind them: a mark has one bit for each."""
+# Bytes of rows that stay in the cache of a processor while a whole front is compared with them.
 _NEAR_BYTES = 1 << 17
 
 
 @jit
 def write_roots(parents: Whole, rows: Whole, roots: Whole) -> bool:
-    """Write the roots of some rows, and shorten the ways to them; gives whether there are several."""
+    """Write the roots of some rows, and shorten the paths to them; return whether there are several roots."""
     several = False
     for i in range(len(rows)):
         row = rows[i]
@@ -48,21 +48,21 @@ def write_roots(parents: Whole, rows: Whole, roots: Whole) -> bool:
 def mark(
     codes: Codes, n_bytes: int, bits: int, most: int, rows: Whole, roots: Whole, first: int, last: int, marks: Marks
 ) -> int:
-    """Mark those of the rows from `first` to `last` that differ from a row of the front in at most `most` hashes.
+    """Mark the rows from `first` to `last` that differ from a row of the front in at most `most` hashes.
 
-    The front are the first of `rows`. Each row is compared with those before it that have another root, until it is
-    marked for one of them; gives how often.
+    The front is the first `FRONT` of `rows`. Each row is compared with rows of the front before it that have another
+    root, but not with clusters that it is already marked for. Returns the number of comparisons.
 
     Args:
-        codes: packed, one row behind the other.
-        n_bytes: of a row.
-        bits: of a hash.
-        most: hashes that may differ.
-        rows: the front, and all that are to be compared with it.
-        roots: theirs.
-        first: counted among `rows`, as `last` is.
-        last: behind the last.
-        marks: of all `rows`; bit q stands for row q of the front.
+        codes: packed codes, one row behind the other.
+        n_bytes: bytes of a row.
+        bits: bits of a hash.
+        most: number of hashes that may differ.
+        rows: the front, and all rows to compare with it.
+        roots: roots of `rows`.
+        first: index of the first row, in `rows`.
+        last: index behind the last row, in `rows`.
+        marks: marks of all `rows`; bit q stands for row q of the front.
     """
     front = min(FRONT, len(rows))
     same = np.zeros(FRONT, np.uint16)
@@ -93,7 +93,7 @@ def mark(
 
 @jit
 def unite(parents: Whole, rows: Whole, marks: Marks) -> None:
-    """Make one cluster of each marked row and the rows of the front that it is marked for."""
+    """Merge the clusters of each marked row and of the rows of the front that it is marked for."""
     pair, roots = np.empty(2, np.int64), np.empty(2, np.int64)
     for j in range(len(rows)):
         q = 0
@@ -109,7 +109,7 @@ def unite(parents: Whole, rows: Whole, marks: Marks) -> None:
 def join_groups(
     codes: Codes, n_bytes: int, bits: int, most: int, parents: Whole, rows: Whole, starts: Whole, ends: Whole
 ) -> int:
-    """Join within some groups of rows all that differ in at most `most` hashes; gives how many pairs were compared."""
+    """Join all rows of a group that differ in at most `most` hashes, for some groups; return the pairs compared."""
     longest = 0
     for g in range(len(starts)):
         longest = max(longest, ends[g] - starts[g])
@@ -127,10 +127,10 @@ def join_groups(
 
 @jit
 def join_equal(codes: Codes, n_bytes: int, parents: Whole, rows: Whole, words: NDArray[np.uint64]) -> int:
-    """Join rows that stand side by side and whose codes are all equal, and keep the first; gives how many are kept.
+    """Join adjacent rows whose codes are all equal, and keep the first; return how many are kept.
 
-    Rows of equal codes have equal `words`, and stand in the order of these. Those that are kept come to the front of
-    `rows`. Two of equal codes are among them only where another row has the same word by chance, and stands between.
+    Rows are sorted by `words`, which are equal for equal codes. The rows kept are moved to the front of `rows`. Two of
+    them have equal codes only if a row with other codes has the same word by chance, and stands between them.
     """
     n = 0
     for i in range(len(rows)):
@@ -148,12 +148,12 @@ def join_equal(codes: Codes, n_bytes: int, parents: Whole, rows: Whole, words: N
 
 
 BYTES_PER_ROW = 64
-"""Memory that the work takes at most, beside the codes."""
-# A group of more rows is shared out among threads, one front after the other.
+"""Most memory per row that the work takes, in addition to the codes."""
+# For a group of more rows, threads share the comparisons with each front.
 _LARGE = 4096
-# Pairs that are compared between two states: some hundredths of a second.
+# Pairs compared between two checkpoints: some hundredths of a second.
 _PAIRS_AT_A_TIME = 1 << 22
-# Of its steps.
+# Number of steps in which progress is reported.
 _STEPS = 1000
 
 
@@ -161,12 +161,12 @@ class Duplicates(NamedTuple):
     """The clusters that were found."""
 
     roots: Whole
-    """The first row of the cluster of each row, (n,)."""
+    """For each row, the first row of its cluster, (n,)."""
     compared: int
-    """How often two rows were compared; a pair may be in several bands."""
+    """Number of comparisons of two rows; a pair may be compared in several bands."""
 
     def clusters(self) -> Iterator[Whole]:
-        """The rows of each cluster of two or more, in their order; large clusters first, then by their first row."""
+        """Yield the rows of each cluster of two or more, ascending; large clusters first, then by first row."""
         order = np.argsort(self.roots, kind="stable")
         starts = np.flatnonzero(np.diff(self.roots[order], prepend=-1))
         sizes = np.diff(starts, append=len(order))
@@ -177,41 +177,41 @@ class Duplicates(NamedTuple):
 
 
 class _Groups(NamedTuple):
-    """Rows that are to be compared with each other."""
+    """Groups of rows that are to be compared with each other."""
 
     rows: Whole
-    """Group by group."""
+    """Rows, group by group."""
     starts: Whole
-    """Of the groups among the rows, short groups first."""
+    """Starts of the groups in `rows`, short groups first."""
     ends: Whole
 
 
 class _Place(NamedTuple):
-    """How far the work has come: all that lies before is done."""
+    """Position of the work: everything before it is done."""
 
     band: int = 0
-    """That behind the last is of no hashes: all rows share it."""
+    """Number of the band. The one behind the last band has no hashes, so that all rows share it."""
     turned: int = 0
-    """The band that it stood in for."""
+    """Band at which the work turned to comparing all pairs."""
     group: int = 0
-    """Of the band."""
+    """Number of the group in the band."""
     row: int = 0
-    """Of the group, the first that has not been in a front."""
+    """First row of the group that has not been in a front."""
     compared: int = 0
 
 
 def duplicates(
     codes: Codes, s: int, bits: int, least: int, threads: int = 1, progress: Progress | None = None
 ) -> Duplicates:
-    """The clusters of rows that agree in `least` hashes or more.
+    """Find the clusters of rows that agree in `least` hashes or more.
 
     Args:
-        codes: packed, (n, ⌈s·bits/8⌉), C-contiguous. The bits behind the last hash are 0.
-        s: how many hashes a row has.
-        bits: of a hash.
-        least: at least 1.
-        threads: how many may be used. The clusters do not depend on it.
-        progress: sees how far the work has come, and keeps states to go on from. Those of other codes are no use.
+        codes: packed codes, (n, ⌈s·bits/8⌉), C-contiguous. The bits behind the last hash are 0.
+        s: number of hashes of a row.
+        bits: bits of a hash.
+        least: number of hashes that agree, at least 1.
+        threads: most threads to use. The clusters do not depend on it.
+        progress: receives the progress, and keeps states to go on from. A state of other codes is ignored.
     """
     return _Work(codes, s, bits, s - least, threads, progress or Progress()).done()
 
@@ -229,7 +229,7 @@ class _Work:
         self._digest = np.frombuffer(hashlib.sha256(asked + hashlib.sha256(codes.data).digest()).digest(), np.uint8)
 
     def done(self) -> Duplicates:
-        """Do all that an earlier attempt has not done."""
+        """Do all that an earlier attempt has not done, and return the clusters."""
         rows = self._different_rows()
         before = unpack_arrays(self._progress.restore())
         if before and np.array_equal(before["digest"], self._digest):
@@ -243,7 +243,7 @@ class _Work:
                 break
             self._join(groups)
             band = self._at.band + 1
-            # Behind the last of all there is nothing left.
+            # After the last band nothing is left, so the comparison of all pairs is skipped.
             self._at = _Place(band if band < self._n_bands else band + 1, compared=self._at.compared)
         if self._at.band == self._n_bands:
             self._join(_Groups(rows, np.zeros(1, np.int64), np.full(1, len(rows))))
@@ -252,7 +252,7 @@ class _Work:
         return Duplicates(roots, self._at.compared)
 
     def _different_rows(self) -> Whole:
-        """One of all rows whose codes are equal, which are joined."""
+        """Join rows whose codes are equal, and return one row of each such set."""
         rows = np.arange(len(self._parents))
         words = mixed_codes(self._rows_of_codes, rows, self._bits, 0, self._s)
         rows = np.argsort(words, kind="stable")
@@ -260,7 +260,7 @@ class _Work:
         return np.sort(rows[: join_equal(codes, n_bytes, self._parents, rows, words[rows])])
 
     def _groups(self, rows: Whole, band: int) -> _Groups:
-        """The groups of rows that share a band."""
+        """Return the groups of rows that share a band."""
         first, last = (self._s * b // self._n_bands for b in (band, band + 1))
         words = mixed_codes(self._rows_of_codes, rows, self._bits, first, last)
         order = np.argsort(words, kind="stable")
@@ -272,7 +272,7 @@ class _Work:
         return _Groups(rows, starts[some], ends[some])
 
     def _pairs_of(self, groups: _Groups) -> int:
-        """How many pairs there are in groups of several clusters."""
+        """Count the pairs in groups with rows of several clusters."""
         roots = np.empty_like(groups.rows)
         write_roots(self._parents, groups.rows, roots)
         several = np.append(False, roots[1:] != roots[:-1]).cumsum()
@@ -280,7 +280,7 @@ class _Work:
         return int((sizes * (sizes - 1) // 2).sum())
 
     def _join(self, groups: _Groups) -> None:
-        """Join the rows of each group that differ little."""
+        """Join the rows of each group that differ in few enough hashes."""
         sizes = groups.ends - groups.starts
         n_small = int(np.searchsorted(sizes, _LARGE, side="right"))
         pairs = np.cumsum(sizes[:n_small] ** 2)
@@ -298,7 +298,7 @@ class _Work:
             self._at = self._at._replace(group=last, compared=self._at.compared + compared)
 
     def _join_large(self, rows: Whole) -> None:
-        """Join the rows of a large group, whose comparisons with each front are shared out."""
+        """Join the rows of a large group; threads share the comparisons with each front."""
         roots, marks = np.empty_like(rows), np.empty(len(rows), np.uint16)
         for start in range(self._at.row, len(rows), FRONT):
             self._keep_state(len(rows))
@@ -316,7 +316,7 @@ class _Work:
             self._at = self._at._replace(row=start + FRONT, compared=self._at.compared + sum(counts))
 
     def _keep_state(self, n: int) -> None:
-        """Tell how far the work has come, of whose last group n rows are compared, and offer the state of it."""
+        """Report progress, where the present group has n rows, and offer the state for a checkpoint."""
         share = self._at.band / self._n_bands
         if self._at.band == self._n_bands:
             before = self._at.turned / self._n_bands

@@ -1,7 +1,7 @@
-"""What an adviser measures: the rows most similar to queries, what codes find of them, and how long a search takes.
+"""Measurements for advice: true neighbours of queries, how many of them codes find, and how long a search takes.
 
-Rows are hashed to a byte a hash, of which shorter and fewer codes are made. In which band two rows first agree is told
-by runs of hashes that agree, for bands of every number of hashes.
+Rows are hashed to one byte per hash, from which shorter and fewer codes are made. The first band in which two rows
+agree is found from runs of hashes that agree, for bands of every number of hashes.
 """
 
 import time
@@ -28,14 +28,14 @@ from app.core.threads import for_each
 from app.core.tiles import place
 
 HashBytes = NDArray[np.uint8]
-"""Codes of a byte or less, one byte a hash."""
+"""Codes of a byte or less, one byte per hash."""
 Words = NDArray[np.uint64]
 
 _PER_WORD = 64
 
 
 def in_words(codes: HashBytes, fill: int) -> HashBytes:
-    """Codes (n, s) as (n, a multiple of 64): codes that were filled up by other numbers do not agree there."""
+    """Pad codes (n, s) to (n, a multiple of 64); codes padded with different numbers do not agree in the padding."""
     n, s = codes.shape
     found = np.full((n, -(-s // _PER_WORD) * _PER_WORD), fill, np.uint8)
     found[:, :s] = codes
@@ -43,7 +43,7 @@ def in_words(codes: HashBytes, fill: int) -> HashBytes:
 
 
 def starts_of_bands(s: int, most: int) -> Words:
-    """Which of s hashes begin a band of r hashes, for r from 1 to `most`, as bits of words, (most, words)."""
+    """Return which of s hashes begin a band of r hashes, for r from 1 to `most`, as bits of words, (most, words)."""
     found = np.zeros((most, -(-s // _PER_WORD)), np.uint64)
     for r in range(1, most + 1):
         starts = np.arange(0, s - r + 1, r)
@@ -53,7 +53,7 @@ def starts_of_bands(s: int, most: int) -> Words:
 
 @intrinsic
 def _equal_in(_: Any, x: Any, of_x: Any, y: Any, of_y: Any) -> tuple[Any, Any]:
-    """Which of 64 bytes are equal, as the bits of a word."""
+    """Compare 64 bytes; return which are equal, as the bits of a word."""
     given = (x, of_x, y, of_y)
 
     def generate(context: Any, builder: Any, _: Any, passed: Any) -> Any:
@@ -67,7 +67,7 @@ def _equal_in(_: Any, x: Any, of_x: Any, y: Any, of_y: Any) -> tuple[Any, Any]:
 
 @intrinsic
 def _lowest_in(_: Any, word: Any) -> tuple[Any, Any]:
-    """The number of the lowest bit that is 1."""
+    """Return the number of the lowest bit that is 1."""
     return types.int64(word), lambda _, builder, __, passed: builder.cttz(passed[0], ir.IntType(1)(1))
 
 
@@ -79,15 +79,15 @@ _lowest = cast(Callable[[np.uint64], int], _lowest_in)
 def write_first_bands(
     query: HashBytes, rows: HashBytes, starts: Words, found: Whole, numbers: Whole, counts: Whole
 ) -> None:
-    """Write the number of the first band in which a row agrees with a query wholly, or −1, to `found`, (rows, most).
+    """Write the first band in which a row agrees with a query in all hashes, or −1, to `found`, (rows, most).
 
     Args:
-        query: its codes, (a multiple of 64,), as from `in_words`.
-        rows: codes of the rows, (rows, as many).
-        starts: as from `starts_of_bands`; entry r − 1 of `found` is of bands of r hashes.
-        found: written.
-        numbers: which row of `counts` is of bands of r hashes, at r − 1, or −1, (most,).
-        counts: how many of the rows agree in each band is added to it, (·, bands).
+        query: codes of the query, (a multiple of 64,), from `in_words`.
+        rows: codes of the rows, (rows, the same multiple).
+        starts: result of `starts_of_bands`; entry r − 1 of `found` is for bands of r hashes.
+        found: receives the first bands.
+        numbers: row of `counts` for bands of r hashes, at r − 1, or −1 for none, (most,).
+        counts: the number of rows that agree in each band is added to it, (·, bands).
     """
     words, most = len(query) // _PER_WORD, len(starts)
     entries = rows.reshape(-1)
@@ -98,7 +98,7 @@ def write_first_bands(
             equal[w] = runs[w] = _equal_bytes(query, w * _PER_WORD, entries, (j * words + w) * _PER_WORD)
         for r in range(1, most + 1):
             if r > 1:
-                # Of r hashes from here on the last agrees too, if that of the run moved by r − 1 does.
+                # A run of r hashes agrees if the run of r − 1 does, and the hash r − 1 places further on.
                 behind, before = np.uint64(r - 1), np.uint64(_PER_WORD - r + 1)
                 for w in range(words):
                     runs[w] &= equal[w] >> behind | equal[w + 1] << before
@@ -129,42 +129,42 @@ def _count_bands(runs: Words, starts: Words, rows_per_band: int, counts: Whole) 
 
 
 ROWS_PER_BAND = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
-"""Hashes of a band that are tried."""
+"""Numbers of hashes per band that are tried."""
 
-# Codes of different values, so that hashes that fill up words never agree.
+# Different numbers for queries and rows, so that the padding never agrees.
 _FILL, _OTHER_FILL = 0, 1
 
 
 class FirstBands(NamedTuple):
-    """For each number of hashes a band may have, how soon neighbours and other rows come.
+    """For each number of hashes per band, the first band in which a query meets neighbours and other rows.
 
-    A query whose buckets have many rows by so many bands is compared with all, so that the last of these bands is then
-    the first one of every row that agrees in none before it.
+    A query whose buckets hold many rows after a number of bands is compared with all rows. The last of these bands then
+    counts as the first band of every row that agrees in no band before it.
     """
 
     neighbours: Whole
-    """The first band in which a query comes upon a neighbour, −1 for none, (numbers, q, k)."""
+    """First band in which a query meets a neighbour, −1 for none, (numbers, q, k)."""
     others: Whole
-    """How many pairs of a query and one of the sampled rows come together first in each band, (numbers, s)."""
+    """Number of pairs of a query and a sampled row that first meet in each band, (numbers, s)."""
     wholes: Whole
-    """The band from which on a query is compared with all rows, s where there is none, (numbers, q)."""
+    """Band from which on a query is compared with all rows, s if there is none, (numbers, q)."""
 
 
 def candidate_sizes(s: int) -> tuple[int, ...]:
-    """Which numbers of hashes of a band there may be of s."""
+    """Return the numbers of hashes per band that are tried for s hashes."""
     return tuple(r for r in ROWS_PER_BAND if r <= s)
 
 
 def predict_share(rates: Matrix, weights: Matrix, bands: int, rows_per_band: int) -> float:
-    """The share of pairs that agree in a band at least, 1 − (1 − p^r)^b on average.
+    """Predict the share of pairs that agree in at least one band, 1 − (1 − p^r)^b on average.
 
     Args:
         rates: p, how often a hash of two rows agrees, (m,).
-        weights: how many pairs have each of these rates, (m,).
+        weights: number of pairs with each rate, (m,).
         bands: b.
         rows_per_band: r.
     """
-    with np.errstate(divide="ignore"):  # of p = 1, where the share is 1
+    with np.errstate(divide="ignore"):  # at p = 1, where the share is 1
         each = -np.expm1(bands * np.log1p(-(rates**rows_per_band)))
     return float(np.average(each, weights=weights))
 
@@ -172,7 +172,7 @@ def predict_share(rates: Matrix, weights: Matrix, bands: int, rows_per_band: int
 def first_bands(
     queries: HashBytes, neighbours: HashBytes, sampled: HashBytes, threads: int, pause: Pause
 ) -> FirstBands:
-    """In which bands queries (q, s) come first upon their neighbours (q, k, s) and upon a sample of rows (m, s)."""
+    """Find the bands in which queries (q, s) first meet their neighbours (q, k, s) and a sample of rows (m, s)."""
     q, k, s = neighbours.shape
     sizes = candidate_sizes(s)
     starts = starts_of_bands(s, sizes[-1])
@@ -203,12 +203,12 @@ def first_bands(
 
 
 def _whole(agreeing: Whole, first: Whole, m: int) -> int:
-    """The band by which a search turns to all rows, s for none; see `MANY`.
+    """Return the band at which a search turns to all rows, s for none; see `MANY`.
 
     Args:
         agreeing: how many of m rows agree with the query in each band, (bands,).
-        first: how many of them first agree there, (s,).
-        m: how many rows there are.
+        first: how many of the m rows first agree with it in each band, (s,).
+        m: number of rows.
     """
     by_chance = CHANCE * np.arange(1, len(agreeing) + 1)
     entries, rows = np.cumsum(agreeing) / m + by_chance, np.cumsum(first[: len(agreeing)]) / m + by_chance
@@ -217,43 +217,43 @@ def _whole(agreeing: Whole, first: Whole, m: int) -> int:
 
 
 def _come_upon(first: Whole, wholes: Whole, s: int) -> Whole:
-    """The first bands of rows, −1 for none, (rows, numbers), where from the bands `wholes` on all rows come."""
+    """Return the bands in which rows are first met, −1 for none, (rows, numbers); in bands `wholes`, all rows are."""
     found = np.minimum(np.where(first < 0, s, first), wholes)
     return np.where(found < s, found, -1)
 
 
 _BINS = 10_000
-# Kernels that are held at a time.
+# Kernels held in memory at a time.
 _PAIRS_PER_BLOCK = 1 << 19
 _BYTES_PER_PAIR = 40
 
 
 class Neighbours(NamedTuple):
-    """What q queries are like to n rows."""
+    """Similarities of q queries to n rows."""
 
     slots: Whole
-    """Numbers of the k most similar rows, ascending; where the last are equally similar, the first of them, (q, k)."""
+    """Numbers of the k most similar rows, ascending, (q, k); of equally similar rows, the first are taken."""
     similarities: Matrix
-    """The kernels of these, (q, k)."""
+    """Kernels of the queries with these rows, (q, k)."""
     histogram: Whole
-    """How many pairs of a query and a row have a kernel in each of as many bins of [0, 1]."""
+    """Number of pairs of a query and a row whose kernel is in each of equal bins of [0, 1]."""
 
     @property
     def middles(self) -> Matrix:
-        """The middles of the bins."""
+        """Middles of the bins."""
         n = len(self.histogram)
         return (np.arange(n) + 0.5) / n
 
 
 def block_bytes(q: int) -> int:
-    """Memory of what is compared at a time with q queries."""
+    """Return the bytes of memory for the rows that are compared at a time with q queries."""
     return _BYTES_PER_PAIR * max(_PAIRS_PER_BLOCK, q)
 
 
 def true_neighbours(feature_map: FeatureMap, queries: Rows, rows: Rows, k: int, progress: Progress) -> Neighbours:
-    """The k rows nearest to each query, of all rows; at least k there are.
+    """Find the k rows nearest to each query, of all rows; there must be at least k.
 
-    How far the k-th neighbour is depends on how many rows there are. So queries may be a sample, but not the rows.
+    The distance of the k-th neighbour depends on the number of rows. So queries may be a sample, but rows may not.
     """
     q, n = queries.shape[0], rows.shape[0]
     kept = {
@@ -287,7 +287,7 @@ def true_neighbours(feature_map: FeatureMap, queries: Rows, rows: Rows, k: int, 
 
 
 def _nearest(similarities: Matrix, k: int) -> NDArray[np.bool_]:
-    """Which are the k largest of each row, of equal ones the first: equal rows are in this order by their codes too."""
+    """Return which entries are the k largest of each row; of equal ones the first, as in searches by codes."""
     m = similarities.shape[1]
     bound = np.partition(similarities, m - k, axis=1)[:, m - k, None]
     above, equal = similarities > bound, similarities == bound
@@ -295,14 +295,14 @@ def _nearest(similarities: Matrix, k: int) -> NDArray[np.bool_]:
     return found
 
 
-# Rows that are hashed between two pauses, some hundredths of a second.
+# Hashes computed between two pauses, some hundredths of a second.
 _HASHES_PER_BLOCK = 1 << 19
-# What is packed at a time.
+# Codes packed at a time.
 _CODES_PER_BLOCK = 1 << 22
 
 
 def law_of(feature_map: FeatureMap) -> CodeLaw:
-    """The law of a map's codes; InvalidInput for a map without codes, or with such as do not tell its kernel."""
+    """Return the collision model of a map's codes; InvalidInput if it has none, or none that estimate its kernel."""
     try:
         return feature_map.code_law("the map")
     except InvalidInput as error:
@@ -310,7 +310,7 @@ def law_of(feature_map: FeatureMap) -> CodeLaw:
 
 
 def hash_rows(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
-    """The codes of rows that have some, (n, s)."""
+    """Compute the codes of rows, (n, s); all rows must have codes."""
     n, s = rows.shape[0], feature_map.n_frequencies
     found, by = np.empty((n, s), np.uint8), law_of(feature_map).encoder
     for block in row_blocks(n, _HASHES_PER_BLOCK // s):
@@ -320,7 +320,7 @@ def hash_rows(feature_map: FeatureMap, rows: Rows, pause: Pause) -> HashBytes:
 
 
 def packed_codes(codes: HashBytes, bits: int) -> PackedCodes:
-    """The lowest bits, 1, 2, 4 or 8, of codes (n, s) as the encoding `packed` has them, (n, ⌈s·bits/8⌉)."""
+    """Pack the lowest 1, 2, 4 or 8 bits of codes (n, s) as the encoding `packed` does, (n, ⌈s·bits/8⌉)."""
     n, s = codes.shape
     per_byte = 8 // bits
     found = np.zeros((n, -(-s // per_byte)), np.uint8)
@@ -331,27 +331,27 @@ def packed_codes(codes: HashBytes, bits: int) -> PackedCodes:
     return found
 
 
-# Queries whose ranks are looked for at a time.
+# Queries for which ranks are computed at a time.
 _QUERIES_PER_BLOCK = 64
 
 
 def most_depth(k: int, n: int) -> int:
-    """The most rows that are compared exactly after a search for the k nearest of n, in what is tried."""
+    """Return the largest number, of those tried, of rows compared exactly after a search for the k nearest of n."""
     return min(n, max(20 * k, 500))
 
 
 def ranks(
     queries: HashBytes, rows: HashBytes, bits: int, neighbours: Whole, depth: int, threads: int, pause: Pause
 ) -> Whole:
-    """The place of each neighbour, from 0 on, (q, k), among the rows whose codes agree most; `depth` for a later one.
+    """Return each neighbour's rank, from 0 on, (q, k), among the rows whose codes agree most; at most `depth`.
 
     Args:
-        queries: their codes, (q, s).
+        queries: codes of the queries, (q, s).
         rows: codes of all rows, (n, s).
-        bits: how many of each hash are compared.
+        bits: number of bits of each hash that are compared.
         neighbours: slots of each query's neighbours, (q, k).
-        depth: how many rows a search looks at.
-        threads: how many share the rows.
+        depth: number of rows that a search returns, and the rank of all rows behind these.
+        threads: number of threads that share the rows.
         pause: called between parts of the work.
     """
     s = rows.shape[1]
@@ -369,7 +369,7 @@ def ranks(
 
 
 def found_by_depth(places: Whole, depth: int) -> Matrix:
-    """The share of each query's neighbours that stand before place 1, 2, … `depth`, (q, depth)."""
+    """Return the share of each query's neighbours with ranks below 1, 2, … `depth`, (q, depth)."""
     q, k = places.shape
     counts = np.zeros((q, depth + 1))
     np.add.at(counts, (np.arange(q)[:, None], places), 1)
@@ -377,15 +377,15 @@ def found_by_depth(places: Whole, depth: int) -> Matrix:
     return shares
 
 
-# Each part is timed for so many queries: the median is not that of one that was disturbed.
+# Number of queries for which each part is timed; their median is robust against disturbances.
 _QUERIES = 15
-# A search looks at some part of the rows at the most, in no order.
+# The timed search of scattered rows looks at one row in this many; long bands have `_LONG` hashes.
 _PART = 10
 _LONG = 32
 
 
 def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: int, threads: int) -> Costs:
-    """Nanoseconds of a search of one row, of comparing one more, in its turn or anywhere, and of looking a band up."""
+    """Measure nanoseconds of a search of one row, of comparing one more, in order or not, and of looking a band up."""
     n, s = rows.shape
     asked, codes = packed_codes(queries[:_QUERIES], bits), packed_codes(rows, bits)
     few = np.random.Generator(np.random.PCG64(seed)).permutation(n)[: max(1, n // _PART)]
@@ -394,7 +394,7 @@ def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: 
         return _median(lambda i: nearest(asked[i : i + 1], codes, s, bits, k, slots, threads=threads), len(asked))
 
     def of_lookup(bands: Banding) -> tuple[float, float]:
-        """Of looking the bands of a query up, and how many rows that gives."""
+        """Return the nanoseconds of looking up the bands of a query, and the number of rows found."""
         words = np.ascontiguousarray(bucket_words(asked, bits, bands).T)
         candidates = Candidates(tuple(segment(codes[some], bits, bands) for some in row_blocks(n, SEGMENT)), n)
 
@@ -405,7 +405,7 @@ def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: 
         return _median(look_up, len(words)), float(np.median(found))
 
     of_one, of_few, of_all = of_search(few[:1]), of_search(few), of_search(None)
-    # Long bands have few rows, and one hash has many.
+    # Buckets of long bands hold few rows, and those of one hash hold many.
     long = Banding(max(1, s // _LONG), min(s, _LONG))
     (of_bands, _), (of_hash, collected) = of_lookup(long), of_lookup(Banding(1, 1))
     band = of_bands / long.bands
@@ -414,7 +414,7 @@ def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: 
 
 
 def _median(search: Callable[[int], object], times: int) -> float:
-    """The median of the nanoseconds that it takes, for one query after the other."""
+    """Return the median nanoseconds of `search`, called for one query after the other."""
     taken = []
     for i in range(times):
         began = time.perf_counter_ns()

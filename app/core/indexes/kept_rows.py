@@ -1,4 +1,4 @@
-"""Rows as an index keeps them, one by one: dense or sparse, in float32 where that loses nothing."""
+"""Rows as an index stores them, one by one: dense or sparse, in float32 if that loses nothing."""
 
 from collections.abc import Sequence
 
@@ -8,14 +8,14 @@ from scipy import sparse
 
 from app.core.arrays import Floats, Rows
 
-# The first byte says how a row is kept: dense or sparse, and its dtype.
+# The first byte of a stored row says whether it is dense or sparse, and its dtype.
 _DTYPES = (np.dtype("<f4"), np.dtype("<f8"))
 _DENSE, _SPARSE = 0, 2
 _INDEX = np.dtype("<u4")
 
 
 def pack_rows(rows: Rows) -> list[bytes]:
-    """Rows, each as it is kept."""
+    """Encode rows for storage, each separately."""
     n = rows.shape[0]
     if isinstance(rows, np.ndarray):
         return [_pack_values(_DENSE, rows[i]) for i in range(n)]
@@ -24,10 +24,10 @@ def pack_rows(rows: Rows) -> list[bytes]:
 
 
 def unpack_rows(stored: Sequence[bytes], input_dim: int) -> Rows:
-    """Rows from what is kept of them, in float64; sparse if one of them is.
+    """Decode stored rows to float64; sparse if one of them is.
 
     Raises:
-        ValueError, IndexError: this is no such row.
+        ValueError, IndexError: a stored row is malformed.
     """
     if any(one[0] >= _SPARSE for one in stored):
         parts = [_sparse(one) for one in stored]
@@ -43,14 +43,14 @@ def unpack_rows(stored: Sequence[bytes], input_dim: int) -> Rows:
 
 
 def _pack_values(form: int, values: Floats) -> bytes:
-    with np.errstate(over="ignore"):  # what overflows is not the same
+    with np.errstate(over="ignore"):  # a value that overflows is unequal, and kept wide
         narrow = values.astype(_DTYPES[0])
     is_wide = not np.array_equal(narrow, values)
     return bytes([form + is_wide]) + (values.astype(_DTYPES[1]) if is_wide else narrow).tobytes()
 
 
 def _sparse(stored: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Indices and values of a row."""
+    """Return the indices and values of a stored row."""
     form, dtype = stored[0] & ~1, _DTYPES[stored[0] & 1]
     if form < _SPARSE:
         values = np.frombuffer(stored, dtype, offset=1)

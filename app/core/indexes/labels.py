@@ -1,7 +1,7 @@
-"""Ids and tags of vectors as an index keeps them.
+"""Ids and tags of vectors as an index stores them.
 
-Ids are whole numbers and strings, which are told apart by their first byte. Of a tag an index keeps a mark, by which
-vectors are chosen.
+Ids are whole numbers or strings; the first byte of a stored id tells which. Instead of a tag, an index stores its mark,
+a hash by which vectors are selected.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,13 +16,13 @@ from app.core.ids import MAX_ID_BYTES
 
 _NUMBER, _STRING = b"i", b"s"
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
-# An address that ends with one of these names another thing: clients leave out such steps before they send it.
+# At the end of a URL these name another resource: clients resolve them before they send a request.
 _STEPS = (".", "..")
 _WANTED = "an id is a whole number from -2^63 to 2^64 - 1, or a string"
 
 
 def encode_id(vector_id: object, pointer: str) -> bytes:
-    """An id as it is kept; InvalidInput for what is none."""
+    """Encode an id for storage; InvalidInput for an invalid id."""
     if type(vector_id) is int:
         if not _LEAST <= vector_id <= _MOST:
             raise InvalidInput(f"{str(vector_id)[:80]} came; {_WANTED}", pointer)
@@ -39,7 +39,7 @@ def encode_id(vector_id: object, pointer: str) -> bytes:
 
 
 def _encode_text(text: str, called: str, pointer: str) -> bytes:
-    """The text in UTF-8; InvalidInput where it has none."""
+    """Encode the text in UTF-8; InvalidInput if that is impossible."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -47,19 +47,19 @@ def _encode_text(text: str, called: str, pointer: str) -> bytes:
 
 
 def read(kept: bytes) -> int | str:
-    """An id from what is kept of it."""
+    """Decode a stored id."""
     return int(kept[1:]) if kept.startswith(_NUMBER) else kept[1:].decode()
 
 
 def encode_ids(ids: Sequence[object], pointer: str) -> list[bytes]:
-    """Ids as they are kept; InvalidInput for what is none, or comes twice."""
+    """Encode ids for storage; InvalidInput for an invalid id, or one that occurs twice."""
     found = [encode_id(one, f"{pointer}/{i}") for i, one in enumerate(ids)]
     check_different(found, pointer)
     return found
 
 
 def check_different(ids: Sequence[bytes], pointer: str) -> None:
-    """Raise InvalidInput for ids of which one comes twice."""
+    """Raise InvalidInput if an id occurs twice."""
     first: dict[bytes, int] = {}
     for i, one in enumerate(ids):
         if (before := first.setdefault(one, i)) != i:
@@ -68,13 +68,13 @@ def check_different(ids: Sequence[bytes], pointer: str) -> None:
 
 
 def at(block: bytes, place: int) -> bytes:
-    """The id at a place of a block of so many ids or more, each after its length in two bytes."""
+    """Return the id at a place of a block, which must exist; in a block, each id follows its length in two bytes."""
     start = _start(np.frombuffer(block, np.uint8), place)
     return block[start + 2 : start + 2 + int.from_bytes(block[start : start + 2], "little")]
 
 
 def every(block: bytes) -> Iterator[bytes]:
-    """The ids of a block, likewise."""
+    """Yield the ids of a block."""
     start = 0
     while start < len(block):
         end = start + 2 + int.from_bytes(block[start : start + 2], "little")
@@ -83,7 +83,7 @@ def every(block: bytes) -> Iterator[bytes]:
 
 
 def count(block: bytes) -> int:
-    """How many ids a block has; −1 where it is none."""
+    """Count the ids of a block; −1 if it is malformed."""
     return int(_count(np.frombuffer(block, np.uint8)))
 
 
@@ -98,7 +98,7 @@ def _count(block: NDArray[np.uint8]) -> int:
 
 @jit
 def _start(block: NDArray[np.uint8], place: int) -> int:
-    """Where the id at a place of a block begins, with its length; nobody may write to the block."""
+    """Return where the id at a place of a read-only block begins, with its length."""
     start = 0
     for _ in range(place):
         start += 2 + block[start] + 256 * block[start + 1]
@@ -106,11 +106,11 @@ def _start(block: NDArray[np.uint8], place: int) -> int:
 
 
 UNTAGGED = bytes(8)
-"""The mark of vectors without a tag."""
+"""Mark of vectors without a tag."""
 
 
 def mark(tag: object, pointer: str) -> bytes:
-    """The mark of a tag, eight bytes; of no tag, None or "", `UNTAGGED`. InvalidInput for what is no tag.
+    """Return the mark of a tag, eight bytes; `UNTAGGED` for None and "". InvalidInput for an invalid tag.
 
     Two tags have the same mark with probability 2⁻⁶⁴.
     """
@@ -125,10 +125,10 @@ def mark(tag: object, pointer: str) -> bytes:
 
 
 def marks(tags: Sequence[object], pointer: str) -> list[bytes]:
-    """The marks of tags."""
+    """Return the marks of tags."""
     return [mark(tag, f"{pointer}/{i}") for i, tag in enumerate(tags)]
 
 
 def number(marked: bytes) -> np.uint64:
-    """A mark as images hold it."""
+    """Return a mark as a number, as in snapshots (`Image`)."""
     return np.uint64(int.from_bytes(marked, "little"))

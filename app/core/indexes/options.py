@@ -1,4 +1,4 @@
-"""What is said of an index in requests: vectors to be put into it, searches, and searches for duplicates."""
+"""Contents of requests to an index: vectors to store, options of searches and of searches for duplicates."""
 
 from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
@@ -11,15 +11,15 @@ from app.core.ids import MAX_ID_BYTES, Identified
 from app.core.model import Frozen
 
 CheckCount = Callable[[int], None]
-"""Is told how many vectors came, and raises TooLarge where they are too many."""
+"""Function that receives the number of vectors in a request, and raises TooLarge if there are too many."""
 
 
 class Batch(NamedTuple):
-    """Vectors with ids and tags, none of which has been looked at."""
+    """Vectors with ids and tags, all of them unchecked."""
 
     vectors: PostedRows | Identified | Reference
     ids: Sequence[object] | None
-    """None where they come with the vectors, or not at all."""
+    """None if the ids are part of `vectors`, or if there are none."""
     tags: Sequence[object] | None
 
 
@@ -27,7 +27,7 @@ MOST_RESULTS = 1000
 
 
 class DuplicatesOptions(Frozen):
-    """Which vectors are duplicates."""
+    """Which vectors count as duplicates."""
 
     min_similarity: Annotated[
         float, Field(gt=0, le=1, description="The estimated similarity of two vectors that makes them of one cluster.")
@@ -35,7 +35,7 @@ class DuplicatesOptions(Frozen):
 
 
 class SearchOptions(Frozen):
-    """How many vectors are wanted for each query, and which."""
+    """How many vectors to return for each query, and which."""
 
     k: Annotated[int, Field(ge=1, le=MOST_RESULTS, description="Most vectors for each query.")] = 10
     min_similarity: (
@@ -58,10 +58,10 @@ class SearchOptions(Frozen):
 
     @property
     def compared_exactly(self) -> int:
-        """How many candidates are compared exactly, where some are."""
+        """Number of candidates to compare exactly, if any are."""
         return compared_exactly(self.k)
 
 
 def compared_exactly(k: int) -> int:
-    """How many candidates are compared exactly where vectors are kept and k are wanted."""
+    """Return the number of candidates to compare exactly for k results, if an index stores vectors."""
     return max(50, 5 * k)

@@ -1,6 +1,6 @@
-"""The vectors of an index that are nearest to queries: among all, or among those that share a bucket.
+"""Search for the vectors of an index nearest to queries, among all vectors or those that share a bucket.
 
-Those are the rows of packed codes that agree with a query in the most hashes.
+The nearest vectors are the rows of packed codes that agree with a query in the most hashes.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,15 +21,16 @@ from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
 from app.core.tiles import place
 
-# Bytes that are compared at a time, as long as there are so many; then hash by hash, or byte by byte.
+# Bytes compared at a time, as long as this many are left; then hash by hash, or byte by byte.
 _WIDTHS = (64, 8)
 _WHOLE = ir.IntType(64)
 
 
 def differences(bits: int) -> Callable[..., int]:
-    """The function that counts in how many hashes of `bits` bits, 1, 2, 4, 8 or 16, two rows differ.
+    """Return a function that counts in how many hashes of `bits` bits, 1, 2, 4, 8 or 16, two rows differ.
 
-    Its arguments: the bytes of rows, (any,) uint8, and where to begin; those of others, and where; how many bytes.
+    Its arguments: an array of bytes, (any,) uint8, and where the first row begins in it; the same for the second row;
+    and the number of bytes of a row.
     """
 
     @intrinsic
@@ -58,7 +59,7 @@ def differences(bits: int) -> Callable[..., int]:
 
 
 def _load_word(builder: Any, row: Any, at: Any, bits: int, width: int) -> Any:
-    """Some bytes of a row: a vector of hashes, or of words where a byte has more hashes than one; or a single one."""
+    """Load bytes of a row as a vector of hashes, or of words if a byte has several hashes; or as a single one."""
     lane = bits if bits >= 8 else min(64, 8 * width)
     count = 8 * width // lane
     kind = ir.IntType(lane) if count == 1 else ir.VectorType(ir.IntType(lane), count)
@@ -66,14 +67,14 @@ def _load_word(builder: Any, row: Any, at: Any, bits: int, width: int) -> Any:
 
 
 def _unequal(builder: Any, bits: int, x: Any, y: Any) -> Any:
-    """How many hashes differ."""
+    """Count the hashes that differ."""
     if bits >= 8:
         unequal = builder.icmp_unsigned("!=", x, y)
         if isinstance(x.type, ir.VectorType):
             unequal = builder.bitcast(unequal, ir.IntType(x.type.count))
         return _as_whole(builder, builder.ctpop(unequal))
     found = builder.xor(x, y)
-    # The lowest bit of a hash becomes 1 where any of its bits is.
+    # The lowest bit of a hash becomes 1 if any of its bits is 1.
     for shift in (1, 2)[: bits.bit_length() - 1]:
         found = builder.or_(found, builder.lshr(found, _everywhere(found.type, shift)))
     word = getattr(found.type, "element", found.type)
@@ -101,28 +102,28 @@ PackedCodes = NDArray[np.uint8]
 Chosen = NDArray[np.bool_]
 
 BITS = (1, 2, 4, 8, 16)
-"""How many bits a hash may have, for codes to be compared as they are packed."""
+"""Numbers of bits that a hash may have, so that packed codes can be compared."""
 
-# What one thread compares at a time, a hundredth of a second or less, and what is worth a thread.
+# Most bytes compared by one thread at a time, a hundredth of a second or less; and the least that are worth a thread.
 _MOST_BYTES_PER_PART, _LEAST_BYTES_PER_PART = 1 << 26, 1 << 22
-# Queries that are compared with a row while it is near: from memory it comes in the time that a few of them take.
+# Queries compared with a row while it is in the cache: loading it from memory takes as long as a few comparisons.
 _QUERIES_AT_A_TIME = 16
-# Bytes of rows that stay in the cache of a processor until all those queries have seen them.
+# Bytes of rows that stay in the cache of a processor while all these queries are compared with them.
 _NEAR_BYTES = 1 << 17
-# A row among the nearest is a word: how many hashes differ, and its slot. So the least word is the nearest row, and of
-# equal ones that in the first slot.
+# A row is represented by a word: how many hashes differ, then its slot. So the least word is the nearest row, and of
+# equally near rows that in the first slot.
 _SLOT_BITS = 40
 
 _ONE, _TWO, _FOUR, _EIGHT, _SIXTEEN = (differences(bits) for bits in BITS)
 
 
 class Nearest(NamedTuple):
-    """The rows nearest to q queries, those that agree in the most hashes first, and of equal ones the first slot."""
+    """The rows nearest to q queries, ordered by the number of hashes that agree, largest first, then by slot."""
 
     slots: Whole
-    """(q, k'), where k' is k, or the number of rows if that is less; −1 where there are no more."""
+    """(q, k'), where k' is k, or the number of rows if that is less; −1 where there are no more rows."""
     counts: Whole
-    """In how many hashes these rows agree, (q, k'); −1 likewise."""
+    """In how many hashes these rows agree, (q, k'); −1 where there are no more rows."""
 
 
 def nearest(
@@ -137,18 +138,18 @@ def nearest(
     threads: int = 1,
     pause: Pause = no_pause,
 ) -> Nearest:
-    """The k rows of codes that agree with each query in the most hashes.
+    """Find the k rows of codes that agree with each query in the most hashes.
 
     Args:
-        queries: codes of the encoding `packed`, (q, ⌈s·bits/8⌉). The bits behind the last hash are 0, here and below.
-        codes: those of the rows that are searched, (n, ⌈s·bits/8⌉), C-contiguous. The slot of a row is its number.
-        s: how many hashes a row has.
-        bits: of a hash, one of `BITS`.
-        k: how many rows are wanted.
-        slots: those to compare, (m,), each once, for all queries; without them, all rows.
+        queries: codes of the encoding `packed`, (q, ⌈s·bits/8⌉). Bits behind the last hash are 0, also in `codes`.
+        codes: codes of the rows to search, (n, ⌈s·bits/8⌉), C-contiguous. The slot of a row is its number.
+        s: number of hashes of a row.
+        bits: bits of a hash, one of `BITS`.
+        k: number of rows wanted per query.
+        slots: slots to compare, (m,), each once, for all queries; None for all rows.
         mask: whether the row in a slot may be found at all, (n,).
-        least: in how many hashes a row must agree to be found.
-        threads: how many share the rows.
+        least: number of hashes in which a row must agree to be found.
+        threads: number of threads that share the rows.
         pause: called between parts of the work.
     """
     if bits not in BITS or s * bits > 8 * codes.shape[1]:
@@ -156,7 +157,7 @@ def nearest(
     n = len(codes) if slots is None else len(slots)
     k, none_differ_more = min(k, n), s - least
     kept = np.full((len(queries), k), (none_differ_more + 1) << _SLOT_BITS)
-    # Loops are compiled apart for arrays that nobody may write to; all are taken for such, so it is compiled once.
+    # Loops are compiled separately for read-only arrays; all are passed as read-only, so that one version is enough.
     some_slots = np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False)
     chosen = np.zeros(0, np.bool_) if mask is None else mask
     rows = unwritable(codes.reshape(-1)), unwritable(some_slots), unwritable(chosen), bits
@@ -172,7 +173,7 @@ def nearest(
 def _keep_in_parts(
     queries: PackedCodes, rows: tuple[PackedCodes, Whole, Chosen, int], kept: Whole, n: int, threads: int, pause: Pause
 ) -> None:
-    """Put the words of the nearest rows to `kept`, (q, k), which holds a bound; `n` rows are compared."""
+    """Compare `n` rows and merge the words of the nearest into `kept`, (q, k), which holds a bound at first."""
     changing = Lock()
 
     def compare(part: slice) -> None:
@@ -181,7 +182,7 @@ def _keep_in_parts(
         found = np.repeat(bounds, min(kept.shape[1], part.stop - part.start), axis=1)
         _keep_nearest(queries, *rows, part.start, part.stop, found)
         with changing:
-            # At most one is a bound that stands for a row twice, and it is left out if the row is not.
+            # Copies of the bound duplicate no row: of all words equal to it, at most one is among the k least.
             kept[:] = np.partition(np.concatenate([kept, found], axis=1), kept.shape[1] - 1)[:, : kept.shape[1]]
 
     even = max(_LEAST_BYTES_PER_PART // queries.size, -(-n // threads))
@@ -192,9 +193,9 @@ def _keep_in_parts(
 def _keep_nearest(
     queries: PackedCodes, codes: PackedCodes, slots: Whole, mask: Chosen, bits: int, first: int, last: int, kept: Whole
 ) -> None:
-    """Keep the words of the nearest rows from `first` to `last`, for each query a heap whose first is the farthest.
+    """Keep the words of the nearest rows from `first` to `last`: per query, a heap with the farthest row first.
 
-    No slots stand for all rows, and an empty mask allows all.
+    Empty `slots` stand for all rows, and an empty mask allows all.
     """
     some, masked, n_bytes = len(slots) > 0, len(mask) > 0, queries.shape[1]
     query_bytes = queries.reshape(-1)
@@ -221,7 +222,7 @@ def count_differing(
     bits: int, query: PackedCodes, at: int, codes: PackedCodes, slots: Whole, n_bytes: int, found: Whole
 ) -> None:
     """Write how many hashes differ between a query and the rows in some slots."""
-    # A loop for each number of bits: a choice within it takes longer than a comparison.
+    # One loop for each number of bits: a choice inside the loop would take longer than a comparison.
     if bits == 1:
         for j in range(len(slots)):
             found[j] = _ONE(query, at, codes, slots[j] * n_bytes, n_bytes)
@@ -241,7 +242,7 @@ def count_differing(
 
 @jit
 def _replace_farthest(heap: Whole, word: int) -> None:
-    """Put a word in place of the first of a heap, in which none is less than its two children."""
+    """Replace the first word of a heap, in which no word is less than its two children."""
     k, at = len(heap), 0
     while 2 * at + 1 < k:
         child = 2 * at + 1
@@ -255,13 +256,13 @@ def _replace_farthest(heap: Whole, word: int) -> None:
 
 
 class Hits(NamedTuple):
-    """What is found for a query, best first."""
+    """Vectors found for a query, best first."""
 
     slots: Whole
     counts: Whole
-    """In how many codes they agree with the query."""
+    """In how many codes each vector agrees with the query."""
     candidates: int
-    """How many vectors were compared with it."""
+    """Number of vectors that were compared with the query."""
 
 
 def search(
@@ -274,18 +275,18 @@ def search(
     threads: int = 1,
     pause: Pause = no_pause,
 ) -> Iterator[Hits]:
-    """The k vectors that agree in the most codes with each query, packed codes (q, code bytes), one query at a time.
+    """Yield, query by query, the k vectors that agree in the most codes with it.
 
-    A query whose buckets have many of the vectors is compared with all of them, in their order, which takes less time.
+    A query whose buckets hold many of the vectors is compared with all vectors in order, which is faster.
 
     Args:
-        image: the index.
-        layout: how it keeps its vectors.
-        queries: their codes.
-        k: how many are wanted.
-        least: in how many codes they must agree.
-        mark: of the tag that they must have; None for any.
-        threads: how many may be used.
+        image: snapshot of the index.
+        layout: how the index stores its vectors.
+        queries: packed codes of the queries, (q, code bytes).
+        k: most vectors per query.
+        least: number of codes in which a vector must agree.
+        mark: mark of the tag that a vector must have; None for any vector.
+        threads: most threads to use.
         pause: called between steps.
     """
     mask: NDArray[np.bool_] | None = None if mark is None else image.marks == mark
@@ -305,9 +306,9 @@ def search(
 
 
 def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
-    """The slots in the buckets of a query, whose words are (bands,); None for all slots, where these are many."""
+    """Return the slots in the buckets of a query with the words (bands,); None, for all slots, if these are many."""
     buckets = candidates.buckets(words)
-    if (buckets[:, 1] - buckets[:, 0]).sum() > size:  # a slot that is in several counts in each
+    if (buckets[:, 1] - buckets[:, 0]).sum() > size:  # a slot in several buckets counts in each
         return None
     slots = candidates.of(buckets)
     return None if len(slots) * MANY > size else slots
