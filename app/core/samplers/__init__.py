@@ -1,6 +1,7 @@
-"""The samplers of frequencies.
+"""Samplers of frequencies.
 
-A new one is a file of its own and its name here, or in `points` if it weights all alike.
+To add one, write a file beside this one and list its class here; if all its frequencies have one weight and it may be
+the base of another sampler, list it in `points.PointKinds` instead.
 """
 
 from typing import get_args

@@ -11,10 +11,10 @@ from app.core.samplers.monte_carlo import MonteCarlo
 
 
 class Antithetic(FrequencySampler):
-    """Independent frequencies w, each beside its mirror −w.
+    """Independent frequencies w, each paired with its mirror image −w.
 
-    Makes the imaginary part of the form `complex` vanish. The real forms do not tell w from −w, so there a pair is
-    worth one frequency and the error grows by √2.
+    The imaginary part of the form `complex` vanishes. The real forms cannot distinguish w from −w: there a pair is
+    worth one frequency, and the error grows by a factor of √2.
     """
 
     source = "Hammersley and Morton (1956), A new Monte Carlo technique: antithetic variates"
@@ -33,7 +33,7 @@ class Antithetic(FrequencySampler):
             raise InvalidInput(SizeAdvice("antithetic frequencies come in pairs", s, s + 1), "/s")
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """With a real form, the warning that the mirror images tell nothing new."""
+        """Return, for a real form, the warning that mirror images add no information."""
         if not real:
             return ()
         return (
@@ -42,7 +42,7 @@ class Antithetic(FrequencySampler):
         )
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """s/2 independent frequencies, then their mirror images, each with weight 1/s."""
-        # Mirrored points 1 − t would do for product kernels only: a uniform may make the length of a frequency.
+        """Draw s/2 independent frequencies and append their mirror images; each has weight 1/s."""
+        # Mirrored points 1 − t would work for product kernels only: a uniform may determine the length of a frequency.
         half = MonteCarlo(kind="monte_carlo").frequency_set(kernel, s // 2, input_dim, rng).frequencies
         return FrequencySet(np.concatenate([half, -half]), np.full(s, 1 / s))

@@ -1,4 +1,4 @@
-"""Bases of the samplers: of all, of those of frequencies, of those that learn, and of those that only place points."""
+"""Base classes: any sampler, samplers of frequencies, samplers that learn, and samplers that only place points."""
 
 from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
@@ -16,86 +16,86 @@ from app.core.model import Kind
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
 _LEAST = 2.0**-53
 
-# Of what a frequency has once: its weight, a uniform more, and what is on the way to them.
+# Per frequency, whatever its dimension: its weight, one more uniform, and temporary values.
 _BYTES_PER_FREQUENCY = 56
-# Coordinates that any method draws within a second or so.
+# Coordinates that any method draws within about a second.
 _COORDINATES_PER_SECOND = 1 << 24
 # Matrices from this size on take more than a second to decompose.
 _LONG_DIMENSIONS = 1024
-# What the sum of weights may miss of 1 without a warning.
+# Largest difference between the sum of the weights and 1 that causes no warning.
 _MOST_LOST = 0.01
 
 PRODUCTS_PER_SECOND = 1 << 33
-"""Multiplications of matrix products that pass within a second or so."""
+"""Multiplications in matrix products that take about a second."""
 
 Rng = np.random.Generator
 
 
 class SizeAdvice(str):
-    """A refusal or warning about a number of frequencies, in words for the only set of a map.
+    """A refusal or warning about a number of frequencies, worded for a map with a single set.
 
-    It also knows its parts: where the set is one of several, what to say is the number for all of them.
+    It also keeps its parts, so that `for_each_of` can word it for a map with several sets.
     """
 
     reason: str
     better: tuple[int, ...]
 
     def __new__(cls, reason: str, came: int, *better: int) -> Self:
-        """Say the reason, what came, and the numbers to take instead."""
+        """Build the text from the reason, the number that was requested (`came`), and the numbers to take instead."""
         advice = super().__new__(cls, f"{reason}; s = {came}, take {' or '.join(map(str, better))}")
         advice.reason, advice.better = reason, better
         return advice
 
     def for_each_of(self, sets: int) -> str:
-        """The advice, with the numbers that give each of the sets a better one."""
+        """Return the advice for a map with `sets` sets: total numbers that give each set a better size."""
         return f"{self.reason}; take s = {' or '.join(str(sets * size) for size in self.better)}"
 
 
 class FrequencySet(NamedTuple):
-    """Frequencies (n, d) and weights ξ (n,) with k̂(δ) = Σ ξ_l cos(w_l·δ), and what the client should know of them."""
+    """Frequencies (n, d) and weights ξ (n,) with k̂(δ) = Σ ξ_l cos(w_l·δ), with warnings and figures for the client."""
 
     frequencies: Matrix
     weights: Matrix
     warnings: tuple[str, ...] = ()
     report: dict[str, float] | None = None
-    """Figures of how it was learned, if it was; see `report_of`."""
+    """Figures that describe the learning, if the set was learned; see `add_report`."""
 
     def only(self, kept: NDArray[np.bool_]) -> "FrequencySet":
-        """The set without some of its frequencies."""
+        """Return the set reduced to the frequencies for which `kept` is true."""
         return self._replace(frequencies=self.frequencies[kept], weights=self.weights[kept])
 
 
 class AnySampler(Kind):
-    """A method to build a map. The family whose maps it builds lists it in `samplers`."""
+    """A method to build a map. The family of the maps that it builds lists it in `samplers`."""
 
     untried: ClassVar[str] = ""
-    """Why recommendations try no sampler of this kind unless a request names it; empty where `suggest` gives some."""
+    """Why recommendations skip this kind unless a request names it; empty if `suggest` returns samplers."""
 
     if TYPE_CHECKING:  # as a field it would come first in the text of every spec
         kind: str
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """The samplers of this kind that recommendations try, unless a request names others.
+        """Return the samplers of this kind that recommendations try, unless a request names others.
 
-        There is room for `most` frequencies, hashes or landmarks. Samplers that learn from rows learn from `dataset`;
-        where it is None, there are no rows to learn from. What is refused for the kernel may be among them. Here it is
-        the sampler as it is by default, unless the kind says why it is `untried`.
+        The base class returns the sampler with its default fields, or none if the kind says why it is `untried`. The
+        result may include samplers that are refused for the kernel. `most` is the largest number of frequencies,
+        hashes or landmarks. Samplers that learn from rows use `dataset`; if it is None, there are no rows.
         """
         return () if cls.untried else (cls.model_validate({"kind": cls.kind_name()}),)
 
     @property
     def learns(self) -> bool:
-        """Whether the sampler fits its set to one kernel: takes time, and may take a dataset."""
+        """Whether the sampler fits its set to one kernel, which takes time and may need a dataset."""
         return False
 
     def as_before(self) -> Self:
-        """The sampler as versions read it that had other defaults; itself where they never changed."""
+        """Return the sampler as earlier versions with other defaults read it; itself if the defaults never changed."""
         return self
 
     @property
     def learned_from(self) -> str | None:
-        """The name of the dataset that it takes rows of, its field of that name; None if it takes none."""
+        """Name of the dataset that the sampler learns from (its field `dataset`); None if it uses no dataset."""
         dataset: str | None = getattr(self, "dataset", None)
         return dataset
 
@@ -104,64 +104,65 @@ class FrequencySampler(AnySampler):
     """A method that turns a kernel's spectral law into a finite set of frequencies."""
 
     best_at_powers_of_two: ClassVar[bool] = False
-    """Whether so many points are balanced, and other numbers less so."""
+    """Whether sets are balanced if s is a power of two, and less balanced for other s."""
 
     serves_subsets: ClassVar[bool] = True
-    """Whether it may make sets for summands of a kernel that look at some coordinates only; never if it learns."""
+    """Whether it can make sets for summands of a kernel that use only some coordinates; never if it learns."""
 
     held_at_once: ClassVar[int] = 2
-    """Numbers of eight bytes that drawing holds for each coordinate: most often its uniform and itself."""
+    """Eight-byte numbers per coordinate held while drawing: usually the uniform and the coordinate itself."""
 
     decomposes: ClassVar[bool] = False
-    """Whether drawing takes s·input_dim² multiplications and the decomposition of a matrix (input_dim, input_dim)."""
+    """Whether drawing takes s·input_dim² multiplications and decomposes a matrix (input_dim, input_dim)."""
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """How many frequencies to draw, or the most that a rule may make; InvalidInput if `s` is needed and missing."""
+        """Return how many frequencies to draw, or the most that a rule may make; InvalidInput if `s` is missing."""
         if s is None:
             raise InvalidInput("s is missing; this sampler needs to be told how many frequencies to draw", "/s")
         return s
 
     def best_size(self, most: int) -> int:
-        """The number of frequencies, up to `most`, that the method makes best use of."""
+        """Return the number of frequencies, up to `most`, at which the method works best."""
         return 1 << (most.bit_length() - 1) if self.best_at_powers_of_two else most
 
     def weighs_alike(self) -> bool:
-        """Whether all frequencies of a set have one weight."""
+        """Return whether all frequencies of a set have the same weight."""
         return True
 
     def off_law(self, input_dim: int) -> str | None:
-        """Why a frequency by itself, over maps of other seeds, does not follow the law of the kernel; None if it does.
+        """Return why a single frequency, over maps of all seeds, does not follow the kernel's law; None if it does.
 
-        In a line of ASCII. Points that no seed changes count as following it: as a set they come near it.
+        The reason is one line of ASCII. Points that do not depend on the seed count as following the law, because the
+        set as a whole approximates it.
         """
         return "are learned" if self.learns else None
 
     def for_summand(self, number: int, before: int) -> Self:
-        """The sampler for summand `number` of a kernel, counted from 0, before which `before` frequencies were drawn.
+        """Return the sampler for summand `number` of a kernel, from 0, after `before` frequencies have been drawn.
 
-        It is this one, unless its points are not random: then it goes on where the sampler before it ended. With the
-        same points in every summand, their errors would add up.
+        This is the sampler itself, unless its points are not random: then it continues where the sampler of the
+        previous summand ended. With the same points in every summand, the errors of the summands would add up.
         """
         return self
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """Warnings for the client about this sampler with a real form, or with the complex one."""
+        """Return warnings for the client about this sampler with a real form (`real`) or with the complex form."""
         return ()
 
     def is_long(self, s: int, input_dim: int) -> bool:
-        """Whether to draw s frequencies, which nothing interrupts, may take more than a second."""
+        """Return whether drawing s frequencies, which cannot be interrupted, may take more than a second."""
         matrices = self.decomposes and (s * input_dim**2 > PRODUCTS_PER_SECOND or input_dim > _LONG_DIMENSIONS)
         return matrices or s * input_dim > _COORDINATES_PER_SECOND
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory that the drawing of s frequencies takes at the most, these among it."""
+        """Return the most memory that drawing s frequencies takes, including the frequencies."""
         return (8 * self.held_at_once * input_dim + _BYTES_PER_FREQUENCY) * s
 
     @abstractmethod
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Raise InvalidInput, naming the rule and what would work, if the combination has no meaning.
+        """Raise InvalidInput, naming the rule and what would work, if the combination is not valid.
 
-        For rules with a count of their own, s is that count.
+        For a rule that fixes the number of its points, s is that number.
         """
 
     @abstractmethod
@@ -169,29 +170,29 @@ class FrequencySampler(AnySampler):
         """Draw the set; all randomness comes from `rng`."""
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """Draw the set, or learn it, for which samplers look at the surroundings of the build."""
+        """Draw the set, or learn it; samplers that learn take threads, progress and rows from `building`."""
         return self.frequency_set(kernel, s, input_dim, rng)
 
 
 class LearnedSampler(FrequencySampler):
-    """A method that always learns."""
+    """A method that always learns its set."""
 
     @property
     def learns(self) -> bool:
-        """Yes, always."""
+        """Always true."""
         return True
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """Learn the set without surroundings: in one thread, unwatched, and without datasets."""
+        """Learn the set in one thread, without progress reports and without datasets."""
         return self.learned_set(kernel, s, input_dim, rng, Building())
 
     @abstractmethod
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """Learn the set; all randomness comes from `rng`, and all else that the spec does not say from `building`."""
+        """Learn the set; all randomness comes from `rng`, and all else that is not in the spec from `building`."""
 
 
 def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: int) -> None:
-    """Raise InvalidInput if frequencies of the kernel take more uniforms than a sequence of `most` dimensions has."""
+    """Raise InvalidInput if a frequency of the kernel takes more uniforms than the `most` dimensions of a sequence."""
     extra = kernel.uniforms_per_frequency(input_dim) - input_dim
     if input_dim + extra > most:
         reason = f"input_dim {input_dim} passes the {most - extra} dimensions of {kind}; monte_carlo has no limit"
@@ -199,7 +200,7 @@ def check_dimensions(kind: str, most: int, kernel: SpectralKernel, input_dim: in
 
 
 def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most: int, instead: str) -> None:
-    """Refuse more than `most_dimensions`, and more than `most` = s·input_dim² products; another sampler takes both."""
+    """Refuse more than `most_dimensions` dimensions or `most` products s·input_dim²; advise the sampler `instead`."""
     if input_dim > most_dimensions:
         raise InvalidInput(
             f"input_dim {input_dim} passes the {most_dimensions} dimensions of {kind}, whose time grows with their "
@@ -212,42 +213,42 @@ def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most
 
 
 def sum_warnings(total: float, advice: str = "") -> tuple[str, ...]:
-    """The warning about weights whose sum is not 1, with advice, none if the sum is near enough."""
+    """Return a warning, with advice, about weights whose sum `total` is not 1; no warning if the sum is close to 1."""
     if abs(total - 1) > _MOST_LOST:
         return (f"the weights sum to {total:.4g}, so that k(x, x) is not 1{advice}",)
     return ()
 
 
 def inside(points: Matrix) -> Matrix:
-    """Points of the closed unit cube, moved in place into the open one."""
+    """Move points of the closed unit cube into the open unit cube, in place, and return them."""
     return np.clip(points, _LEAST, 1 - _LEAST, out=points)
 
 
 class PointSampler(FrequencySampler):
-    """A method that places s points in the unit cube; the kernel's quantile functions make them frequencies."""
+    """A method that places s points in the unit cube; the kernel's quantile functions turn them into frequencies."""
 
     _before: int = PrivateAttr(0)
-    """How many points other summands of a kernel have taken of a sequence in which nothing is random."""
+    """Number of points of a sequence without randomness that earlier summands of a kernel have used."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Points serve every kernel; a method with limits of its own overrides this."""
+        """Accept every kernel; a method with limits of its own overrides this."""
 
     @abstractmethod
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """`n` points in the closed unit cube, shape (n, d)."""
+        """Return `n` points in the closed unit cube, shape (n, d)."""
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Warnings for the client about n points in d dimensions."""
+        """Return warnings for the client about n points in d dimensions."""
         return ()
 
     def after(self, before: int) -> Self:
-        """The same sequence without so many points at its start."""
+        """Return the same sequence without its first `before` points."""
         later = self.model_copy()
         later._before = before
         return later
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """Points through the quantile functions, each with weight 1/s."""
+        """Map points through the kernel's quantile functions; each frequency has weight 1/s."""
         n_uniforms = kernel.uniforms_per_frequency(input_dim)
         frequencies = kernel.frequencies(inside(self.points(s, n_uniforms, rng)))
         return FrequencySet(frequencies, np.full(s, 1 / s), self.point_warnings(s, n_uniforms))

@@ -16,7 +16,7 @@ _MOST_POINTS, _MOST_NODES = 1 << 20, 200
 
 
 class DenseGrid(FrequencySampler):
-    """Every combination of L Gauss–Hermite nodes: L^d points."""
+    """Every combination of L Gauss–Hermite nodes in each coordinate: L^d points."""
 
     source = f"{GQ}, section 3.3"
     choose_when = (
@@ -33,20 +33,20 @@ class DenseGrid(FrequencySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """The largest that there is room for, from three nodes on."""
+        """Return the largest grid of at most `most` points, unless it has fewer than three nodes per coordinate."""
         nodes = next((nodes for nodes in range(_MOST_NODES, 2, -1) if nodes ** min(input_dim, 64) <= most), None)
         return () if nodes is None else (cls(kind="dense_grid", points_per_dim=nodes),)
 
     def weighs_alike(self) -> bool:
-        """No: those of the rule."""
+        """Return False: the weights are those of the quadrature rule."""
         return False
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """How many points: L^d, or L^64 where d is larger, which passes every limit too."""
+        """Return the number of points: L^d, or L^64 if d is larger, which exceeds every limit too."""
         return int(self.points_per_dim ** min(input_dim, 64))
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse laws that are not normal, and more points than can be held."""
+        """Refuse laws that are not normal, and more points than fit in memory."""
         normal_deviations(kernel, input_dim, self.kind)
         if self.count(None, input_dim) > _MOST_POINTS:
             exponent = input_dim * np.log10(self.points_per_dim)
@@ -58,19 +58,19 @@ class DenseGrid(FrequencySampler):
             )
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """The grid, last coordinate fastest, with products of weights; nothing here is random."""
+        """Return the grid, last coordinate fastest, with products of the node weights; nothing is random."""
         nodes, weights = gauss_hermite(self.points_per_dim)
         places = self.points_per_dim ** np.arange(input_dim)[::-1]
         chosen = np.arange(self.count(None, input_dim))[:, None] // places % self.points_per_dim
         frequencies = nodes[chosen] * normal_deviations(kernel, input_dim, self.kind)
-        # One point has no reach: its kernel is a constant, which the map tells.
+        # A single point has no reach: its kernel is a constant, about which the map warns.
         warnings = reach_warnings(_reach(self.points_per_dim, input_dim)) if self.points_per_dim > 1 else ()
         return FrequencySet(frequencies, weights[chosen].prod(axis=1), warnings)
 
 
 @cache
 def _reach(points_per_dim: int, input_dim: int) -> float | None:
-    """The reach of the grid, whose value is a product over the coordinates: no need to sum up a million points."""
+    """Compute the reach of the grid from a product over the coordinates, instead of a sum over a million points."""
     nodes, weights = gauss_hermite(points_per_dim)
     phases = directions(input_dim)[:, :, None] * nodes
     return reach(lambda radius: (np.cos(radius * phases) @ weights).prod(axis=1), points_per_dim**input_dim)

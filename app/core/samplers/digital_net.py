@@ -13,7 +13,7 @@ from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sob
 
 
 class DigitalNet(PointSampler):
-    """Sobol' points whose digits are interlaced, alpha coordinates into one, with a digital shift."""
+    """Sobol' points with a digital shift, in which the digits of `alpha` coordinates are interlaced into one."""
 
     source = (
         "Dick (2008), Walsh spaces containing smooth functions and quasi-Monte Carlo rules of arbitrary high "
@@ -33,16 +33,16 @@ class DigitalNet(PointSampler):
     scramble: bool = Field(True, description="Digital shift; without it the first point, the origin, is left out.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse dimensions that take, alpha for each, more than the 21,201 coordinates with direction numbers."""
+        """Refuse too many dimensions: each takes `alpha` of the 21,201 coordinates that have direction numbers."""
         check_dimensions(f"{self.kind} with alpha {self.alpha}", MOST_DIMENSIONS // self.alpha, kernel, input_dim)
 
     def for_summand(self, number: int, before: int) -> Self:
-        """Without a shift, the net from where the summand before it has ended."""
+        """Return the sampler for a summand; without a shift, it continues where the previous summand ended."""
         return self if self.scramble else self.after(before)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """The first `n` points, the origin left out when not shifted."""
-        # Rounded up, and what is too much cut off at the end: for alpha 3, as far as a float64 goes too.
+        """Return the first `n` points; without a shift, the origin is left out."""
+        # Rounded up; the surplus bits are cut off at the end. So alpha 3 also uses all bits that a float64 holds.
         per_digit = -(-BITS // self.alpha)
         shift = rng.integers(1 << BITS, size=d) if self.scramble else np.zeros(d, np.int64)
         points, first = np.empty((n, d)), 0 if self.scramble else 1 + self._before
@@ -54,7 +54,7 @@ class DigitalNet(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Warnings where s is no power of two, the origin is missing, or order 1 makes it the Sobol' sequence."""
+        """Return warnings if s is no power of two, the origin is missing, or order 1 makes this the Sobol' sequence."""
         warnings = balance_warnings(self.kind, n)
         if self.alpha == 1:
             warnings.append("digital_net with alpha 1 is the Sobol' sequence")
@@ -64,7 +64,7 @@ class DigitalNet(PointSampler):
 
 
 def _interlace(digits: Whole, bits: int) -> Whole:
-    """Numbers of `bits` bits, shape (n, d, alpha), to (n, d): first bits of all, then second bits of all, and so on."""
+    """Interlace numbers of `bits` bits, (n, d, alpha) to (n, d): all first bits, then all second bits, and so on."""
     alpha, mixed = digits.shape[2], np.zeros(digits.shape[:2], np.int64)
     for bit in range(bits):
         for k in range(alpha):

@@ -1,4 +1,4 @@
-"""Frequencies that minimise the box discrepancy all at once."""
+"""Frequencies that are moved all at once to minimise their mean squared error."""
 
 import warnings
 from collections.abc import Callable
@@ -21,10 +21,10 @@ from app.core.samplers.points import Points, check_base
 
 
 class GlobalAdaptive(LearningFields, LearnedSampler):
-    """Frequencies of the base moved, all together and down the gradient, to a small mean squared error.
+    """Frequencies of the base, moved all together along the gradient until their mean squared error is small.
 
-    Each has weight 1/s. The error, over a box or over the differences of rows, is `objective_start` before and
-    `objective_end` after; that over a box is as in diagnostic `box_discrepancy`.
+    Each has weight 1/s. The error is taken over a box or over the differences of rows; the `report` has it before
+    (`objective_start`) and after (`objective_end`). Over a box, it is that of the diagnostic `box-discrepancy`.
     """
 
     source = f"{QMC}, section 5.1, proposition 16, by L-BFGS instead of nonlinear conjugate gradients"
@@ -50,11 +50,11 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
     iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps of the minimisation.")] = 200
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The memory of the minimisation, and the pairs of some frequencies at a time."""
+        """Return the memory of drawing the base, of the minimisation and, with differences data, of the rows."""
         return self.base.drawing_bytes(s, input_dim) + minimisation_bytes(s * input_dim) + self.rows_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""
+        """Refuse a kernel or box that cannot be learned on, a base that learns, and more than some hours of work."""
         self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         if self.on_rows:
@@ -63,12 +63,12 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
             self.check_operations(self.kind, self.iterations * input_dim, s)
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """The frequencies after the last step."""
+        """Return the frequencies after the last step."""
         measure, scales, rows = self.learning(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
 
         def objective(standard: Matrix, pause: Pause) -> tuple[float, Matrix]:
-            # In units of the law: one step length for coordinates of all units.
+            # In units of the law, so that one step length suits coordinates of all units.
             value, gradient = measure.value_and_gradient(standard.reshape(s, input_dim) / scales, pause=pause)
             return value, (gradient / scales).ravel()
 
@@ -80,22 +80,23 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
         return add_report(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
 
 
-# Pairs of the memory: so many, unless each is so large that they pass so many bytes.
+# Most pairs that the minimisation remembers, and most bytes that they may take; one pair is always kept.
 _MEMORY, _MEMORY_BYTES = 20, 1 << 27
 _MOST_TRIALS = 30
 
 Objective = Callable[[Matrix, Pause], tuple[float, Matrix]]
-"""Gives value, above 0, and gradient, (n,), at a point, (n,). It calls its second argument between steps."""
+"""Function from a point, (n,), to value, above 0, and gradient, (n,). It calls its second argument between steps."""
 
 
 def minimise(
     objective: Objective, start: Matrix, iterations: int, progress: Progress
 ) -> tuple[Matrix, Callable[[], bytes]]:
-    """A point below `start`, (n,), after up to `iterations` steps down, and the state from which it is found at once.
+    """Minimise from `start`, (n,), in up to `iterations` steps; return the point found and a function that packs it.
 
-    Limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and Wright (2006), Numerical
-    optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the start. What `progress`
-    restores is a state of this very minimisation.
+    Resuming from the packed state finds the point at once. A state that `progress` restores must be of this very
+    minimisation. The method is limited-memory BFGS with a line search to the strong Wolfe conditions: Nocedal and
+    Wright (2006), Numerical optimization, algorithms 7.4, 7.5 and 3.5. The objective is divided by its value at the
+    start.
     """
     saved = unpack_arrays(progress.restore())
     if saved:
@@ -115,7 +116,7 @@ def minimise(
         if lower is None:
             if not at.moves:
                 break
-            # Rounding has spoilt the memory, or all that is left is rounding: the steepest descent tells.
+            # Rounding has spoilt the memory, or only rounding errors are left: a step of steepest descent decides.
             at = at._replace(moves=[], changes=[])
             continue
         at = lower
@@ -125,13 +126,13 @@ def minimise(
 
 
 def minimisation_bytes(n: int) -> int:
-    """Memory that `minimise` takes for n numbers, with one state on its way to be kept."""
+    """Return the memory that `minimise` takes for n numbers, including one state that is being stored."""
     vector = 8 * n
     return 12 * vector + 3 * min(2 * _MEMORY * vector, max(_MEMORY_BYTES, 2 * vector))
 
 
 class _State(NamedTuple):
-    """All that the next step depends on: the point, value and gradient there, and the last moves and their changes."""
+    """Everything that the next step depends on: point, value, gradient, and the last moves with gradient changes."""
 
     x: Matrix
     value: float
@@ -140,7 +141,7 @@ class _State(NamedTuple):
     moves: list[Matrix]
     changes: list[Matrix]
     unit: float
-    """The objective at the start, which values and gradients are divided by."""
+    """Value of the objective at the start, by which values and gradients are divided."""
 
     @classmethod
     def of(cls, arrays: dict[str, Matrix]) -> Self:
@@ -153,7 +154,7 @@ class _State(NamedTuple):
 
 
 def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
-    """The state after a step that goes down, None where the line search finds none."""
+    """Return the state after one descent step; None if the line search finds no such step."""
 
     @lru_cache(maxsize=1)  # the search asks for value and gradient at one point by two calls
     def evaluate(x: bytes) -> tuple[float, Matrix]:
@@ -167,7 +168,7 @@ def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
 
     direction = -_times_inverse_hessian(at.gradient, at.moves, at.changes)
     with warnings.catch_warnings():
-        # A search that finds nothing is answered below.
+        # A search that finds no step is handled below.
         warnings.simplefilter("ignore", RuntimeWarning)
         step = scipy.optimize.line_search(
             value, gradient, at.x, direction, at.gradient, at.value, maxiter=_MOST_TRIALS
@@ -180,7 +181,7 @@ def _step(objective: Objective, at: _State, pause: Pause) -> _State | None:
 
 
 def _times_inverse_hessian(gradient: Matrix, moves: list[Matrix], changes: list[Matrix]) -> Matrix:
-    """Algorithm 7.4: the memory's estimate of the inverse Hessian, times the gradient."""
+    """Multiply the gradient by the inverse Hessian, estimated from the remembered pairs (algorithm 7.4)."""
     if not moves:
         return gradient / max(1.0, float(np.linalg.norm(gradient)))
     product = gradient.copy()

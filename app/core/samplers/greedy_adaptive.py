@@ -1,4 +1,4 @@
-"""Frequencies that minimise the box discrepancy one after another."""
+"""Frequencies that are placed one after another to minimise their mean squared error."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,18 +18,18 @@ from app.core.samplers.halton import Halton
 from app.core.samplers.learning import MOST_OPERATIONS, MOST_ROWS, PRODUCT_LAW, Discrepancy, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
-# Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A closer minimum does not
-# make the set better, whose later frequencies correct the earlier.
+# Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A more exact minimum does
+# not make the set better, as later frequencies correct the earlier ones.
 _TOLERANCE = 4.5e9
-# What a pair of frequencies costs on rows, in factors of a box: complex products, four at a time.
+# Cost of a pair of frequencies per row, in factors of a box: complex products, four at a time.
 _FACTORS_PER_ROW = 2
 
 
 class GreedyAdaptive(LearningFields, LearnedSampler):
-    """Frequencies placed one by one, each where it makes the mean squared error of all so far least.
+    """Frequencies placed one by one, each where the mean squared error of all frequencies so far is smallest.
 
-    Each has weight 1/s. The search for a frequency starts at the next of the base, or at the next `starts`, of whose
-    ends the best is taken.
+    Each has weight 1/s. The search for a frequency starts from each of the next `starts` frequencies of the base, and
+    the best of the results is taken.
     """
 
     source = f"{QMC}, section 5.2"
@@ -60,27 +60,27 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
     ] = 3
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The memory of the base, and the set beside it."""
+        """Return the memory of drawing the base, of the set and, with differences data, of the rows."""
         return (
             self.base.drawing_bytes(s, input_dim) + super().drawing_bytes(s, input_dim) + self.rows_bytes(s, input_dim)
         )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse a kernel or box that nothing is learned on, a base that learns, and more work than some hours."""
+        """Refuse a kernel or box that cannot be learned on, a base that learns, and more than some hours of work."""
         self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         per_pair = _FACTORS_PER_ROW * MOST_ROWS if self.on_rows else input_dim
         self.check_operations(self.kind, self.starts * self.iterations * per_pair / 2, s)
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """All frequencies, in the order in which they were placed."""
+        """Return all frequencies, in the order in which they were placed."""
         measure, scales, rows = self.learning(kernel, input_dim, building)
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         placed, progress = np.empty((s, input_dim)), building.progress
         state = unpack_arrays(progress.restore())
         before = state.get("frequencies", placed[:0])
         placed[: len(before)] = before
-        # Σ_lm H_lm and Σ_l v_l of those placed.
+        # Σ_lm H_lm and Σ_l v_l of the frequencies placed so far.
         pairs, means = state.get("sums", np.zeros(2)).tolist()
         pause = partial(progress.checkpoint, partial(pack_arrays, **state) if state else begin_anew)
         for t in range(len(before), s):
@@ -99,9 +99,9 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         return add_report(found, base, f"base {self.base.kind}", both, kernel, rows, building.use, pause)
 
     def _next(self, measure: Discrepancy, placed: Matrix, starts: Matrix, scales: Matrix, pause: Pause) -> Matrix:
-        """The lowest of the minima next to the starts, in units of the law.
+        """Return the best frequency among the local minima next to `starts`; the searches are in units of the law.
 
-        With one more frequency x and all weights 1/(t + 1), N is a constant plus 2/(t + 1) times what is minimised:
+        With one more frequency x and all weights 1/(t + 1), N is a constant plus 2/(t + 1) times the objective
         Σ_l H(w_l, x)/(t + 1) − v(x) + o(x)/(2(t + 1)).
         """
         weight = 1 / (len(placed) + 1)
@@ -119,7 +119,7 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         return min(found, key=lambda one: one[0])[1] / scales
 
     def _minimum(self, objective: Callable[[Matrix], tuple[float, Matrix]], start: Matrix) -> tuple[float, Matrix]:
-        # As small as the value gets, its tolerances are to mean something.
+        # The value is scaled, so that the tolerances keep their meaning however small it gets.
         value, slope = objective(start)
         unit = abs(value) or float(np.abs(slope).max()) or 1.0
 

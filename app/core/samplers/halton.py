@@ -14,14 +14,14 @@ from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.
 _MOST_DIMENSIONS = 10_000
-# From here on neighbouring coordinates of an unscrambled sequence visibly depend on each other.
+# Above this dimension, neighbouring coordinates of an unscrambled sequence visibly depend on each other.
 _POOR_ABOVE = 30
 
 
 class Halton(PointSampler):
     """Radical inverses in the first d primes, with permuted digits.
 
-    The deterministic sequences leave out the origin: their point 1 comes first.
+    Sequences without random scrambling leave out the origin: they start at their point 1.
     """
 
     source = f"{QMC}, sections 2.3 and 6.1; scramble random: Owen (2017), A randomized Halton algorithm in R"
@@ -56,11 +56,11 @@ class Halton(PointSampler):
             )
 
     def for_summand(self, number: int, before: int) -> Self:
-        """Without random scrambling, the sequence from where the summand before it has ended."""
+        """Return the sampler for a summand; if not scrambled at random, it continues where the previous one ended."""
         return self if self.scramble == "random" else self.after(before)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """`n` points of the sequence, the d-th coordinate in the d-th prime."""
+        """Return `n` points of the sequence; the base of the d-th coordinate is the d-th prime."""
         first = self.skip + (self.scramble != "random")
         indices = first + (self.leap + 1) * np.arange(self._before, self._before + n, dtype=np.int64)
         points = np.empty((n, d))
@@ -69,7 +69,7 @@ class Halton(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Warnings, without random scrambling, of the missing origin and of neighbours that depend on each other."""
+        """Return warnings, if not scrambled at random, about the missing origin and about dependent coordinates."""
         if self.scramble == "random":
             return ()
         warnings = [f"halton with scramble {self.scramble} starts at the origin, which was skipped"]
@@ -81,16 +81,16 @@ class Halton(PointSampler):
         return tuple(warnings)
 
     def _coordinate(self, indices: Whole, base: int, rng: Rng) -> Matrix:
-        """Digits of the indices, permuted and mirrored at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
+        """Permute the digits of the indices and mirror them at the point: Σ_k permutations[k](digit_k) base^(−k−1)."""
         last = int(indices[-1])
         n_digits = 1
         while base**n_digits <= last:
             n_digits += 1
         if self.scramble == "random":
-            # Of a single digit only the values that occur need an image.
+            # If the indices have a single digit, only the values that occur need an image.
             size = min(base, last + 1)
             permutations = np.stack([rng.choice(base, size, replace=False) for _ in range(n_digits)])
-            # All indices share the zeros behind their last digit; permuted, these are one uniform tail.
+            # All indices continue with zeros after their last digit; permuted, these are one uniform tail.
             tail = rng.random() / float(base**n_digits)
         else:
             one = np.arange(base) if self.scramble == "none" else _reversed_radix(base)
@@ -105,7 +105,7 @@ class Halton(PointSampler):
 
 
 def _primes(count: int) -> list[int]:
-    """The first primes, sieved up to Rosser's bound n(ln n + ln ln n), which holds from the sixth on."""
+    """Return the first `count` primes, sieved up to Rosser's bound n(ln n + ln ln n), which holds from n = 6 on."""
     bound = 11 if count < 6 else math.ceil(count * (math.log(count) + math.log(math.log(count))))
     sieve = np.ones(bound + 1, np.bool_)
     sieve[:2] = False
@@ -117,7 +117,7 @@ def _primes(count: int) -> list[int]:
 
 
 def _reversed_radix(base: int) -> Whole:
-    """The reverse-radix permutation of the digits: bit reversals of 0 … 2^k − 1, those below the base kept in order."""
+    """Return the reverse-radix permutation: bit reversals of 0 … 2^k − 1, of which those below the base are kept."""
     mirrored = np.zeros(1, np.int64)
     while len(mirrored) < base:
         mirrored = np.concatenate([2 * mirrored, 2 * mirrored + 1])

@@ -25,6 +25,6 @@ class LatinHypercube(PointSampler):
     kind: Literal["latin_hypercube"]
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """`n` points, stratified in each coordinate."""
+        """Return `n` points, stratified in each coordinate."""
         points: Matrix = scipy.stats.qmc.LatinHypercube(d, rng=int(rng.integers(1 << 63))).random(n)
         return points

@@ -31,9 +31,9 @@ class Lattice(LearningFields, PointSampler):
     """Multiples of one generating vector, modulo 1, randomly shifted.
 
     The vector is Frances Kuo's `lattice-33002-1024-1048576` (University of New South Wales), made component by
-    component for all powers of two from 1024 to 1048576 at once. At one s its entries begin to repeat or mirror each
-    other, long before that many columns must: such entries are replaced. With `learn` a vector is searched instead,
-    component by component, for the least mean squared error over a box.
+    component for all powers of two from 1024 to 1048576 at once. For a given s, its entries begin to repeat or mirror
+    each other long before the number of columns makes this unavoidable: such entries are replaced. With `learn`, a
+    vector is searched for instead, component by component, that minimises the mean squared error over a box.
     """
 
     source = (
@@ -63,11 +63,11 @@ class Lattice(LearningFields, PointSampler):
         return self.learn
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the points; with `learn`, also of all their pairs, for a component and for those before it."""
+        """Return the memory of the points and, with `learn`, of their pairs for a component and for those before it."""
         return super().drawing_bytes(s, input_dim) + (_BYTES_PER_PAIR * s**2 if self.learn else 0)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse more dimensions than the vector is known for, and searches that cannot be made."""
+        """Refuse more dimensions than the vector has, impossible searches, and a box or dataset without `learn`."""
         check_dimensions(self.kind, _MOST_DIMENSIONS, kernel, input_dim)
         if self.learn:
             if self.on_rows:
@@ -82,7 +82,7 @@ class Lattice(LearningFields, PointSampler):
             raise InvalidInput("lattice takes a box or a dataset with learn only", f"/sampler/{field}")
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """The lattice of the vector found, or of the vector for all where no better was."""
+        """Return the lattice of the learned vector, or of Kuo's vector if the search found no better one."""
         if not self.learn:
             return self.frequency_set(kernel, s, input_dim, rng)
         measure, _, rows = self.learning(kernel, input_dim, building)
@@ -101,15 +101,15 @@ class Lattice(LearningFields, PointSampler):
         return add_report(found, start, "lattice without learn", both, kernel, rows, building.use, pause)
 
     def for_summand(self, number: int, before: int) -> Self:
-        """Without a random shift, the lattice moved to its next place in the lattice sequence."""
+        """Return the sampler for a summand; without a random shift, its lattice is the next of the lattice sequence."""
         return self if self.shift else self.after(number)
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """The lattice of the vector for all."""
+        """Return the lattice of Kuo's vector."""
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Warnings where columns repeat, s is no power of two that the vector was made for, or no shift is random."""
+        """Return warnings if columns repeat, s is not a power of two the vector was made for, or the shift is fixed."""
         warnings: list[str] = []
         shared = d - len(np.unique(_classes(_multipliers(n, d), n)))
         if shared:
@@ -126,21 +126,22 @@ class Lattice(LearningFields, PointSampler):
     def _shift(self, n: int, d: int, rng: Rng) -> Matrix:
         if self.shift:
             return rng.random(d)
-        # Points n·k, n·k + 1, … of a lattice sequence (Cools, Kuo, Nuyens) are the lattice of n points, moved so far.
+        # Points n·k, n·k + 1, … of a lattice sequence (Cools, Kuo, Nuyens) are the lattice of n points with this shift.
         mirrored = int(f"{self._before:b}"[::-1], 2) / (1 << max(1, self._before.bit_length()))
         return (0.5 / n + mirrored * _multipliers(n, d) / n) % 1
 
 
 def _classes(multipliers: Whole, n: int) -> Whole:
-    """The smaller of z and n − z: the two make mirrored columns, which depend on each other as much as equal ones."""
+    """Return the smaller of z and n − z, which make mirrored columns: these are as dependent as equal columns."""
     return np.minimum(multipliers, -multipliers % n)
 
 
 def _multipliers(n: int, d: int) -> Whole:
-    """The generating vector modulo n, shape (d,), no two entries of one class while there are classes left.
+    """Return the generating vector modulo n, (d,), with no two entries of one class while there are unused classes.
 
-    Entries whose class came before, and those that share a factor with n and so reach a part of its n values only,
-    are replaced by classes of units nobody took. There are φ(n)/2 of them, n/4 for powers of two.
+    A class is a pair z and n − z. Entries whose class has occurred before are replaced by units of unused classes, as
+    are entries that share a factor with n and so reach only part of the n values. There are φ(n)/2 classes of units,
+    n/4 for powers of two.
     """
     multipliers = _VECTOR[:d] % n
     units = np.flatnonzero(np.gcd(multipliers, n) == 1)
@@ -149,7 +150,7 @@ def _multipliers(n: int, d: int) -> Whole:
         candidates = np.arange(1, n // 2 + 1)
         candidates = candidates[np.gcd(candidates, n) == 1]
         free = np.setdiff1d(candidates, _classes(multipliers[kept], n), assume_unique=True)
-        # In an order without a pattern, and always the same: neighbouring multipliers would make a pattern.
+        # In an irregular order that is always the same: neighbouring multipliers would make a pattern.
         free = np.random.Generator(np.random.PCG64(n)).permutation(free)
         replaced = np.setdiff1d(np.arange(d), kept)[: len(free)]
         multipliers[replaced] = free[: len(replaced)]
@@ -157,26 +158,27 @@ def _multipliers(n: int, d: int) -> Whole:
 
 
 MOST_CANDIDATES = 64
-"""Multipliers tried for each component: all units modulo n up to n = 64 or so, a random subset beyond."""
+"""Most multipliers tried for each component: all units modulo n if n is up to about 64, a random subset beyond."""
 
-# Multipliers whose errors differ by less are equally good, as all are for the first component: the first is taken, and
-# not the one that this processor happens to round down.
+# Multipliers whose errors differ by less are equally good, as all are for the first component. The first of them is
+# taken, so that the choice does not depend on how the processor rounds.
 _ROUNDING = 1e-12
 
 Joined = tuple[Matrix, Matrix]
-"""H, (n, n), and v, (n,), of some coordinates of n points, as `BoxDiscrepancy` has them."""
+"""H, (n, n), and v, (n,), of some coordinates of n points, as defined in `BoxDiscrepancy`."""
 
 
 def learned_vector(
     kernel: ProductKernel, box: Matrix, start: Whole, shift: Matrix, n: int, rng: Rng, building: Building
 ) -> tuple[Whole, Callable[[], bytes]]:
-    """Component by component, the multiplier that makes the box discrepancy of the coordinates so far least.
+    """Choose, component by component, the multiplier that minimises the box discrepancy of the coordinates so far.
 
-    H and v are products over the coordinates: with those of the components before, a candidate costs one comparison of
-    all pairs of points in one coordinate, O(n²), whatever the dimension.
+    H and v are products over the coordinates: given H and v of the components before, a candidate costs one comparison
+    of all pairs of points in one coordinate, O(n²), whatever the dimension.
 
-    The box has the sides b_j, (d,); `start` are multipliers to try beside those that `rng` draws, `shift` is that of
-    the lattice of n points, both (d,). Returned beside the multipliers is the state from which they are found at once.
+    The box has the sides b_j, (d,). `start` holds multipliers to try beside the ones that `rng` draws, and `shift` is
+    the shift of the lattice of n points, both (d,). Returned are the multipliers and a function that makes a state:
+    resuming from that state finds the multipliers at once.
     """
     tried = [np.unique([z, *some]) for z, some in zip(start, _candidates(len(box), n, rng), strict=True)]
     total, done = sum(map(len, tried)), 0
@@ -192,7 +194,7 @@ def learned_vector(
         line = _Component(kernel, float(scales[j]), box[j : j + 1], shift[j : j + 1], n, building.threads)
         energy *= line.energy
         best = _Best.restore(state, j, len(tried[j])) or _Best(0, int(start[j]), np.inf)
-        # What was chosen before the interruption is made again.
+        # H and v of the multiplier chosen before an interruption are computed again.
         chosen = line.join(best.multiplier, joined, pause) if best.behind else joined
         done += best.behind
         for candidate in tried[j][best.behind :].tolist():
@@ -201,7 +203,7 @@ def learned_vector(
             if error < best.error - _ROUNDING * abs(error):
                 best, chosen = best._replace(multiplier=candidate, error=error), (gram, means)
             best, done = best._replace(behind=best.behind + 1), done + 1
-            # That of the coordinates so far: each one more adds to what the points must fit.
+            # The objective is for the coordinates so far: each further coordinate adds to what the points must fit.
             building.progress.report(done, total, max(0.0, energy + best.error) if np.isfinite(best.error) else None)
             keep = partial(best.pack, vector[:j].copy())
             pause()
@@ -210,17 +212,17 @@ def learned_vector(
 
 
 class _Best(NamedTuple):
-    """The best of the candidates for a component that have been tried."""
+    """Best of the candidates tried so far for a component."""
 
     behind: int
-    """How many have been tried."""
+    """Number of candidates tried so far."""
     multiplier: int
     error: float
-    """The box discrepancy of the coordinates so far, less A, which no multiplier changes."""
+    """Box discrepancy of the coordinates so far, minus A, which does not depend on the multiplier."""
 
     @classmethod
     def restore(cls, state: dict[str, NDArray[Any]], j: int, n_candidates: int) -> Self | None:
-        """The search for component j as a stored state left it; None if the state has not come to it."""
+        """Return the search for component j from a stored state; None if the search had not reached component j."""
         if not state or j > len(state["vector"]):
             return None
         if j < len(state["vector"]):
@@ -228,22 +230,22 @@ class _Best(NamedTuple):
         return cls(int(state["behind"]), int(state["multiplier"]), float(state["error"]))
 
     def pack(self, vector: Whole) -> bytes:
-        """The state of the search, in which these components were found before."""
+        """Pack the state of the search; `vector` holds the components found before."""
         return pack_arrays(vector=vector, **{name: np.array(one) for name, one in self._asdict().items()})
 
 
 class _Component:
-    """One coordinate of a lattice of n points, with its part of the box discrepancy; σ_j, b_j and shift are its own."""
+    """One coordinate of a lattice of n points with its own σ_j, b_j and shift, and its part of the box discrepancy."""
 
     def __init__(self, kernel: ProductKernel, scale: float, side: Matrix, shift: Matrix, n: int, threads: int) -> None:
         self._line = kernel.model_copy(update={"length_scale": scale})
         self._measure = BoxDiscrepancy(self._line, side, threads)
         self._shift, self._n = shift, n
         self.energy = math.exp(self._measure.log_energy)
-        """A_j."""
+        """A_j, the factor of A that belongs to this coordinate."""
 
     def join(self, multiplier: int, before: Joined, pause: Pause) -> Joined:
-        """H and v of the coordinates before with this one of the multiplier."""
+        """Return H and v of the coordinates before, joined by this coordinate with the multiplier."""
         frequencies = self._line.frequencies(inside(lattice_points(self._n, np.array([multiplier]), self._shift)))
         gram = self._measure.gram(frequencies, pause)
         gram *= before[0]
@@ -251,7 +253,7 @@ class _Component:
 
 
 def lattice_points(n: int, multipliers: Whole, shift: Matrix) -> Matrix:
-    """Point i is {i·z/n + shift}, (n, d); products are taken modulo n, so that no digit is lost."""
+    """Return the points {i·z/n + shift}, (n, d), i < n; products are taken modulo n, so that no digit is lost."""
     steps = np.multiply.outer(np.arange(n, dtype=np.int64), multipliers)
     steps %= n
     points: Matrix = steps / n
@@ -261,7 +263,7 @@ def lattice_points(n: int, multipliers: Whole, shift: Matrix) -> Matrix:
 
 
 def _candidates(d: int, n: int, rng: Rng) -> list[Whole]:
-    """Units modulo n for each component: all of them, or a random subset of its own."""
+    """Return units modulo n for each component: all units, or a random subset drawn for each component."""
     units = np.arange(1, max(2, n))
     units = units[np.gcd(units, n) == 1]
     if len(units) <= MOST_CANDIDATES:

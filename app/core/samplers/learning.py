@@ -1,4 +1,4 @@
-"""Parts of samplers that learn their set: the differences that they learn on, and their cost."""
+"""Common parts of samplers that learn their set: the differences that they learn on, the report, and the cost."""
 
 import math
 from enum import StrEnum
@@ -18,51 +18,51 @@ from app.core.model import NAME_PATTERN, Frozen, check_entries
 from app.core.progress import Pause
 from app.core.samplers.base import FrequencySet, SizeAdvice
 
-# A quarter of the rows, and no more than these, are held out: so many tell sets apart that differ by a percent or two.
+# A quarter of the rows, but at most 1,000, is held out: enough to distinguish sets that differ by a percent or two.
 _SHARE, _MOST_HELD_OUT = 4, 1000
 _MOST_MEASURED = 500
-# The same rows of a dataset for all samplers and seeds, so that the figures of two maps can be compared.
+# The same rows of a dataset are chosen for all samplers and seeds, so that the figures of two maps can be compared.
 _HELD_OUT_STREAM, _MEASURED_STREAM = 1, 0
-# What a squared Gram error may lose to rounding, and the part by which an objective must be passed to be told of.
+# Rounding error of a squared Gram error, and the relative increase of an objective from which on there is a warning.
 _ROUNDING, _CLEARLY = 1e-12, 0.01
-# Standard errors from which on a difference is none of the rows that happen to be there.
+# Number of standard errors from which on a difference is not due to the choice of rows.
 _CERTAINLY = 2
 
 
 class Split(NamedTuple):
-    """The rows of a dataset, as the kernel compares them: those that may be learned from, and those held out."""
+    """Rows of a dataset, as the kernel compares them: training rows (`learned`) and held-out rows."""
 
     learned: Rows
     held_out: Rows
 
 
 class _Beside(NamedTuple):
-    """Gram errors of two sets over the same rows."""
+    """Gram errors of two sets on the same rows."""
 
     start: float
     end: float
     is_worse: bool
-    """Whether the second is larger, by more than what other rows of the kind would change by chance."""
+    """Whether `end` exceeds `start` by more than a random choice of other rows would explain."""
     rows: int
 
     @classmethod
     def of(
         cls, start: FrequencySet, found: FrequencySet, kernel: SpectralKernel, rows: Matrix, use: Use, pause: Pause
     ) -> Self:
-        """‖K − K̂‖/‖K‖ of both sets: K of the rows, K̂ of rows and frequencies as the map has them."""
+        """Compute ‖K − K̂‖/‖K‖ of both sets: K of the rows, K̂ of rows and frequencies as the map has them."""
         measure = RowDifferences(kernel, rows, use, pause=pause)
         before, after = (
             measure.row_errors(use.round_entries(one.frequencies), use.scale_weights(one.weights), pause)
             for one in (start, found)
         )
-        # A mean over pairs varies twice as much as one over rows (Hoeffding).
+        # A mean over pairs varies twice as much as a mean over rows (Hoeffding).
         apart, error = (after - before).mean(), 2 * (after - before).std() / math.sqrt(len(rows))
         first, last = (math.sqrt(one.mean() / measure.energy) for one in (before, after))
         return cls(first, last, bool(apart > _CERTAINLY * error + _ROUNDING * measure.energy), len(rows))
 
 
 def split(rows: Rows) -> Split:
-    """A quarter of the rows, 1,000 at most, held out; of fewer than eight none."""
+    """Hold out a quarter of the rows, at most 1,000; hold out none of fewer than eight rows."""
     n = rows.shape[0]
     count = min(_MOST_HELD_OUT, n // _SHARE)
     learned, apart = held_out(n, count if count > 1 else 0, _HELD_OUT_STREAM)
@@ -70,7 +70,7 @@ def split(rows: Rows) -> Split:
 
 
 def of_a_box(rows: Rows) -> Split:
-    """Up to 1,000 of all rows held out: of rows that give no more than a box, no difference is learned from."""
+    """Hold out up to 1,000 of all rows: where rows only define a box, none of their differences is learned from."""
     return Split(rows, rows[sample_rows(rows.shape[0], _MOST_HELD_OUT, _HELD_OUT_STREAM)])
 
 
@@ -84,14 +84,15 @@ def add_report(
     use: Use,
     pause: Pause,
 ) -> FrequencySet:
-    """The set with its report, and a warning where its start is better.
+    """Return the set with its report, and with a warning if the set that learning began with is better.
 
-    The report has `objective_start` and `objective_end`, `weight_sum` and `points_kept`. Where there are rows of a
-    dataset it has `gram_error` beside `gram_error_start`, ‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500 of those
-    that may be learned from, and the same with `_held_out` for the `rows_held_out`. A warning wants these to
-    be worse, by two standard errors there or on the rows learned from; without a dataset the objective decides.
+    The report has `objective_start` and `objective_end`, `weight_sum` and `points_kept`. If there are rows of a
+    dataset, it also has `gram_error_start` and `gram_error`, ‖K − K̂‖/‖K‖ in the Frobenius norm over up to 500
+    training rows, and the same with the suffix `_held_out` for the held-out rows, whose number is `rows_held_out`. The
+    warning is given if the error on the held-out rows is larger, by two standard errors there or on the training rows.
+    Without held-out rows the training rows decide; without a dataset, the objective.
 
-    Learning began with `start`, which warnings call so; the objectives are those of both sets.
+    Learning began with `start`, which warnings name `called`; the objectives are those of `start` and `found`.
     """
     first, last = objectives
     report = {
@@ -101,7 +102,7 @@ def add_report(
         "points_kept": float(len(found.weights)),
     }
     if rows is None:
-        # What is less than this apart is rounding.
+        # An objective up to this value is not clearly worse, or differs by rounding.
         clearly = (1 + _CLEARLY) * max(0.0, first) + (10 + found.frequencies.shape[1]) * np.finfo(np.float64).eps
         worse = ("box discrepancy", first, last) if last > clearly else None
     else:
@@ -114,7 +115,7 @@ def add_report(
             report |= {"gram_error_start_held_out": others.start, "gram_error_held_out": others.end}
             report["rows_held_out"] = float(others.rows)
             told = f"Gram error on {others.rows} rows that were not learned from"
-        # A set that is worse even on the rows it was learned from is not better on others by chance.
+        # A set that is worse even on its training rows is not worse on held-out rows by chance.
         is_worse = decides.is_worse or (on_learned.is_worse and decides.end > decides.start)
         worse = (told, decides.start, decides.end) if is_worse else None
     warnings = found.warnings
@@ -124,19 +125,19 @@ def add_report(
 
 
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
-"""The limit of samplers that learn on a box, in the words of the catalogue."""
+"""Kernels for which samplers learn on a box, as the catalogue words this limit."""
 MOST_OPERATIONS = 1 << 40
-"""Multiplied factors that may be asked for: hours of one core."""
+"""Most multiplied factors that a request may take: hours of one core."""
 MOST_PRODUCTS = 1 << 44
-"""Multiplications of matrix products that may be asked for: hours of one core."""
+"""Most multiplications in matrix products that a request may take: hours of one core."""
 MOST_ROWS = 1000
-"""Rows whose differences are learned on."""
-# Side of a box in units of the kernel up to which squares of gradients, and frequencies times the box, stay in float64.
+"""Most rows whose differences are learned on."""
+# Largest side of a box, in units of the kernel: squares of gradients, and frequencies times the box, stay in float64.
 _WIDEST = 1e50
-# Mean square of the kernel on the box below which weights and gradients are lost between the smallest floats.
+# Smallest mean square of the kernel on the box: below it, weights and gradients underflow.
 _LEAST_ENERGY = 1e-250
 _SAMPLE_STREAM = 0
-# Of a frequency on a row: phase, waves, these weighted and crossed, and products with the errors.
+# Numbers per frequency and row: phase, waves, waves weighted and multiplied, and products with the errors.
 _NUMBERS_PER_WAVE = 12
 _SCALE_OF_A_DATASET, _SCALE_OF_A_BOX = 0.25, 1.0
 
@@ -144,9 +145,9 @@ Dataset = Annotated[str, Field(pattern=NAME_PATTERN)]
 
 
 class Differences(StrEnum):
-    """The differences of rows that a set is learned on.
+    """Differences of rows that a set is learned on.
 
-    box: All of a box alike, as in the paper. data: Those that rows of a dataset have.
+    box: All differences in a box, with equal weight, as in the paper. data: The differences between rows of a dataset.
     """
 
     box = "box"
@@ -157,30 +158,30 @@ Discrepancy = BoxDiscrepancy | RowDifferences
 
 
 class Learning(NamedTuple):
-    """The error that a set is learned to make small, over a box or over rows."""
+    """The error that learning minimises, over a box or over rows."""
 
     measure: Discrepancy
     scales: Matrix
-    """σ_j, (d,): frequencies times these have no unit."""
+    """σ_j, (d,): frequencies times σ_j have no unit."""
     rows: Split | None
-    """Those of the dataset, if there is one."""
+    """Rows of the dataset, if there is one."""
 
 
 def _default_scale(fields: dict[str, Any]) -> float | None:
-    """A box that is given is meant; that of a dataset has corners which few differences reach."""
+    """Return the default `box_scale`: smaller for a dataset, as few differences reach its corners; None on rows."""
     if fields.get("differences") is Differences.data:
         return None
     return _SCALE_OF_A_DATASET if fields.get("box") is None else _SCALE_OF_A_BOX
 
 
 class LearningFields(Frozen):
-    """The fields of samplers that learn: of a box of differences, or of those of rows."""
+    """Fields of samplers that learn from a box of differences or from the differences of rows."""
 
     differences: Annotated[
         Differences,
         Field(
             strict=False,
-            # A record is as it was before there was a choice.
+            # Left out if it is box, so that records stay as they were before the field existed.
             exclude_if=lambda value: value is Differences.box,
             description="The differences x − z whose mean squared error is minimised. box: All of a box alike, as in "
             f"the paper. data: Those of up to {MOST_ROWS} rows of the dataset with each other, in the form of the map: "
@@ -203,18 +204,18 @@ class LearningFields(Frozen):
 
     @property
     def on_rows(self) -> bool:
-        """Whether the differences are those of rows."""
+        """Whether the set is learned on the differences of rows."""
         return self.differences is Differences.data
 
     def rows_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of learning s frequencies on the differences of rows: Gram matrices, and waves in several forms.
+        """Return the memory of learning s frequencies on row differences: Gram matrices, and waves in several forms.
 
         It is 0 for a box.
         """
         return 8 * MOST_ROWS * (3 * MOST_ROWS + _NUMBERS_PER_WAVE * s + 2 * input_dim) if self.on_rows else 0
 
     def check_differences(self, kernel: SpectralKernel, kind: str, input_dim: int) -> None:
-        """Raise InvalidInput unless there is a dataset or a box, on which the kernel can be learned."""
+        """Raise InvalidInput unless there is a dataset or a box on which the kernel can be learned."""
         if self.on_rows:
             self._check_data(kernel, kind)
             return
@@ -232,9 +233,9 @@ class LearningFields(Frozen):
             self._discrepancy(kernel, self._sides(input_dim), 1)
 
     def learning(self, kernel: SpectralKernel, input_dim: int, building: Building) -> Learning:
-        """The discrepancy to minimise, and what goes with it.
+        """Return the discrepancy to minimise, with its scales and rows.
 
-        InvalidInput if there is no such dataset, or nothing can be learned on its box.
+        Raises InvalidInput if the dataset does not exist, or if nothing can be learned on its box.
         """
         rows = None if self.dataset is None else building.rows(self.dataset, "/sampler/dataset")
         if rows is not None and self.on_rows:
@@ -254,7 +255,7 @@ class LearningFields(Frozen):
             raise InvalidInput("differences data takes a dataset, and none came", "/sampler/dataset")
 
     def _on_rows(self, kernel: SpectralKernel, rows: Split, building: Building) -> Learning:
-        """Learning on the differences of a sample of rows, the same each time."""
+        """Prepare learning on the differences of a sample of rows, which is always the same sample."""
         if not isinstance(kernel, ScaledKernel):
             raise AssertionError("check_differences() lets no such kernel through")
         progress = building.progress
@@ -267,7 +268,7 @@ class LearningFields(Frozen):
         return Learning(measure, kernel.scales(some.shape[1]), rows)
 
     def _ranges(self, rows: Rows) -> Matrix:
-        """The ranges of the columns, (d,): of all rows, so that no difference of a row held out leaves the box."""
+        """Return the ranges of the columns, (d,), over all rows: differences of held-out rows are in the box too."""
         try:
             least, largest = column_ranges(rows).astype(np.float64)
         except InvalidInput as error:
@@ -281,7 +282,7 @@ class LearningFields(Frozen):
         return np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))
 
     def _discrepancy(self, kernel: ProductKernel, sides: Matrix, threads: int) -> BoxDiscrepancy:
-        """The discrepancy on the scaled box, InvalidInput if nothing can be learned there."""
+        """Return the discrepancy on the scaled box; InvalidInput if nothing can be learned there."""
         factor = 1.0 if self.box_scale is None else self.box_scale
         pointer = "/sampler/box" if self.dataset is None and factor <= 1 else "/sampler/box_scale"
         with np.errstate(over="ignore"):  # an infinite side is too wide
@@ -303,14 +304,14 @@ class LearningFields(Frozen):
         return measure
 
     def check_gradients(self, kind: str, steps: int, s: int, input_dim: int) -> None:
-        """Refuse more work than hours of one core: so many gradients of the error on rows by s frequencies."""
+        """Refuse more than hours of work on one core: `steps` gradients of the error on rows for s frequencies."""
         per_frequency = steps * (8 * MOST_ROWS**2 + 2 * MOST_ROWS * input_dim)
         if s * per_frequency > MOST_PRODUCTS:
             reason = f"{kind} would take {s * per_frequency:.2g} multiplications, {MOST_PRODUCTS} are the most"
             raise InvalidInput(SizeAdvice(reason, s, int(MOST_PRODUCTS / per_frequency)), "/s")
 
     def check_operations(self, kind: str, per_pair: float, s: int) -> None:
-        """Refuse more work than hours of one core: so many factors for each pair of s frequencies."""
+        """Refuse more than hours of work on one core: `per_pair` factors for each pair of s frequencies."""
         operations, most = per_pair * s**2, int((MOST_OPERATIONS / per_pair) ** 0.5)
         if operations > MOST_OPERATIONS:
             reason = f"{kind} would multiply {operations:.2g} factors, {MOST_OPERATIONS} are the most"

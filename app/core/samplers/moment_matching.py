@@ -14,14 +14,14 @@ from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvi
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import PointKinds, Points, check_base
 
-# Together they bound the time to some ten seconds: the cube of the dimensions, and the products with all frequencies.
+# Together they limit the time to about ten seconds: it grows with the cube of the dimensions, and with the products.
 _MOST_DIMENSIONS, _MOST_PRODUCTS = 2048, 1 << 35
-# Moments, the matrices that become their root, and copies of two as products read them; and frequencies as these do.
+# Per moment: itself, the matrices that become the root, and two copies for products; then, copies of frequencies.
 _BYTES_PER_MOMENT, _BYTES_PER_COORDINATE = 64, 24
 
 
 class MomentMatching(FrequencySampler):
-    """Frequencies moved to the exact mean 0 and covariance of their law."""
+    """Frequencies of a base, moved so that they have exactly mean 0 and the covariance of their law."""
 
     source = f"{MM}, section 3, algorithm 1"
     choose_when = (
@@ -45,12 +45,12 @@ class MomentMatching(FrequencySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """Over every point sampler that is tried itself."""
+        """Return moment matching over every point sampler that recommendations try by itself."""
         bases = (base for kind in get_args(PointKinds) for base in kind.suggest(kernel, input_dim, most, dataset))
         return tuple(cls(kind="moment_matching", base=base) for base in bases)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse a law without two finite moments, s of at most input_dim, and what the base refuses."""
+        """Refuse a law without two finite moments, s up to input_dim, too many products, and what the base refuses."""
         check_base(self.base, kernel, s, input_dim)
         if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
@@ -64,36 +64,36 @@ class MomentMatching(FrequencySampler):
             raise InvalidInput(SizeAdvice(reason, s, input_dim + 1), "/s")
 
     def best_size(self, most: int) -> int:
-        """The best size of the base."""
+        """Return the best size of the base."""
         return self.base.best_size(most)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """The memory of the base, of copies of its frequencies, and of the second moments."""
+        """Return the memory of the base, of copies of its frequencies, and of the second moments."""
         matched = _BYTES_PER_COORDINATE * s * input_dim + _BYTES_PER_MOMENT * input_dim**2
         return self.base.drawing_bytes(s, input_dim) + matched
 
     def for_summand(self, number: int, before: int) -> Self:
-        """With the base for that summand."""
+        """Return moment matching over the base for that summand."""
         return self.model_copy(update={"base": self.base.for_summand(number, before)})
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
-        """A warning where the base alone would be a loss with this form: it is one here too."""
+        """Return a warning if the base alone is a loss with this form, as it is a loss here too."""
         if not self.base.form_warnings(real):
             return ()
         return (f"base {self.base.kind} is a loss with a real form: base monte_carlo has twice as many frequencies",)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """Base frequencies, centred and whitened with divisor s, then scaled to the law's deviations."""
+        """Centre and whiten the base's frequencies, with divisor s, and scale them to the law's deviations."""
         deviations = kernel.frequency_deviations(input_dim)
         if deviations is None:
             raise AssertionError("check() lets no such kernel through")
         base = self.base.frequency_set(kernel, s, input_dim, rng)
         frequencies = base.frequencies
         frequencies /= deviations
-        # The first pass leaves an error of rounding times condition; the second one removes it.
+        # The first pass leaves an error of rounding times the condition number; the second pass removes it.
         for _ in range(2):
             frequencies = _whiten(frequencies)
-        with np.errstate(over="ignore"):  # the map refuses infinite frequencies by name
+        with np.errstate(over="ignore"):  # the map refuses infinite frequencies
             frequencies *= deviations
         warnings = base.warnings
         if kernel.is_heavy_tailed():
@@ -105,7 +105,7 @@ class MomentMatching(FrequencySampler):
 
 
 def _whiten(rows: Matrix) -> Matrix:
-    """The rows, moved to mean 0 and second moments I by the symmetric root, which moves them least."""
+    """Move the rows to mean 0 and second moments I by the symmetric root, which moves them least."""
     rows -= rows.mean(axis=0)
     root = inverse_root(row_products(rows.T, rows.T) / len(rows))
     if root is None:

@@ -19,5 +19,5 @@ class MonteCarlo(PointSampler):
     kind: Literal["monte_carlo"]
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """`n` independent uniform points."""
+        """Return `n` independent uniform points."""
         return rng.random((n, d))

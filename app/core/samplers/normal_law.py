@@ -1,4 +1,4 @@
-"""Parts of the rules for normally distributed frequencies: whom they serve, their nodes, and how far they reach."""
+"""Common parts of rules for normally distributed frequencies: their kernels, their nodes, and their reach."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -12,16 +12,16 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
 
 NORMAL_LAW = "normally distributed frequencies (kernels gaussian, correlation_rbf, anova)"
-"""The limit of rules for the normal law, in the words of the catalogue."""
+"""Kernels that rules for the normal law support, as the catalogue words this limit."""
 
 _DIRECTIONS = 16
-# Radii in units of σ. A rule may be right again by chance far out, so its first failure is looked for step by step.
+# Radii in units of σ. Far out, a rule may be accurate again by chance, so its first failure is searched step by step.
 _RADII = np.concatenate([[0.0], np.geomspace(0.05, 10, 24)])
 _STEPS_BETWEEN = 20
 
 
 def normal_deviations(kernel: SpectralKernel, input_dim: int, kind: str, law: str = NORMAL_LAW) -> Matrix:
-    """Standard deviations of the frequencies, (d,), for a method of the normal law; InvalidInput for another law."""
+    """Return the standard deviations of the frequencies, (d,); InvalidInput if their law is not normal."""
     deviations = kernel.normal_deviations(input_dim)
     if deviations is None:
         raise InvalidInput(f"{kind} is a rule for {law}; for this kernel sampler sobol works", "/sampler/kind")
@@ -30,9 +30,9 @@ def normal_deviations(kernel: SpectralKernel, input_dim: int, kind: str, law: st
 
 @cache
 def gauss_hermite(n_points: int) -> tuple[Matrix, Matrix]:
-    """Nodes and weights for the standard normal law, exact for polynomials to degree 2·n_points − 1.
+    """Return nodes and weights for the standard normal law, exact for polynomials to degree 2·n_points − 1.
 
-    The nodes are made exactly symmetric, 0 exactly 0, and the weights sum to 1.
+    The nodes are made exactly symmetric, a middle node exactly 0, and the weights are made to sum to 1.
     """
     nodes, weights = hermite_e.hermegauss(n_points)
     nodes = (nodes - nodes[::-1]) / 2
@@ -43,16 +43,16 @@ def gauss_hermite(n_points: int) -> tuple[Matrix, Matrix]:
 
 
 def directions(input_dim: int) -> Matrix:
-    """Unit vectors, (16, d), to look along: always the same, so that a rule always has the same reach."""
+    """Return unit vectors, (16, d), along which reach is measured: always the same, so that a rule has one reach."""
     rows = np.random.default_rng(0).standard_normal((_DIRECTIONS, input_dim))
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     return rows
 
 
 def reach(estimate: Callable[[float], Matrix], n_frequencies: int) -> float | None:
-    """The radius |δ|/σ from which on a rule errs by more than as many Monte Carlo frequencies; None beyond 10.
+    """Return the radius |δ|/σ beyond which a rule is worse than as many Monte Carlo frequencies; None if above 10.
 
-    `estimate` gives the rule's value of the standard Gaussian kernel at a radius, along each direction.
+    `estimate` returns the rule's value of the standard Gaussian kernel at a radius, along each direction.
     """
 
     def fails(radius: float) -> bool:
@@ -67,13 +67,13 @@ def reach(estimate: Callable[[float], Matrix], n_frequencies: int) -> float | No
 
 
 def reach_warnings(radius: float | None) -> tuple[str, ...]:
-    """The warning about a reach, none if it is unlimited."""
+    """Return the warning about a limited reach; no warning if `radius` is None."""
     if radius is None:
         return ()
     return (f"better than monte_carlo of the same size only where |δ|/σ is below about {radius:.2f}",)
 
 
 def reach_of(frequencies: Matrix, weights: Matrix) -> float | None:
-    """The reach of standard frequencies (n, d) with weights (n,)."""
+    """Compute the reach of standard frequencies (n, d) with weights (n,)."""
     projected = frequencies @ directions(frequencies.shape[1]).T
     return reach(lambda radius: weights @ np.cos(radius * projected), len(weights))

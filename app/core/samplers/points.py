@@ -1,4 +1,4 @@
-"""The samplers of equally weighted frequencies. A new one is a file of its own and its name in this list."""
+"""Samplers of equally weighted frequencies. To add one, write a file beside this one and list its class here."""
 
 from typing import Annotated
 
@@ -17,11 +17,11 @@ from app.core.samplers.sobol import Sobol
 
 PointKinds = MonteCarlo | Antithetic | LatinHypercube | Halton | Sobol | Lattice | DigitalNet | Orthogonal
 Points = Annotated[PointKinds, Discriminator("kind")]
-"""The samplers that may be the base of another."""
+"""Samplers that may be the base of another sampler."""
 
 
 def check_base(base: Points, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-    """Raise InvalidInput, with the pointers of a base, if the base learns or the combination has no meaning."""
+    """Raise InvalidInput, with pointers into the base, if the base learns or the combination is not valid."""
     if base.learns:
         raise InvalidInput(f"a base is drawn, not learned: base {base.kind} takes no learn", "/sampler/base/learn")
     try:

@@ -1,4 +1,4 @@
-"""Weights that integrate every polynomial up to a degree."""
+"""Frequencies with weights that integrate every polynomial up to a degree exactly."""
 
 from math import comb
 from typing import Annotated, Literal, Self
@@ -18,22 +18,22 @@ from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
 
 _MOST_EQUATIONS, _MOST_DEGREE = 400, 10
-# More take half a second to solve.
+# Most equations that recommendations try: more take half a second to solve.
 _MOST_EQUATIONS_TRIED = 256
 _MOST_ENTRIES = 1 << 20
 _MOST_RESIDUAL = 1e-10
-# Fewer random candidates than this many an equation seldom have a solution with non-negative weights.
+# With fewer random candidates per equation, there is seldom a solution with non-negative weights.
 _CANDIDATES_PER_EQUATION = 3
-# Up to here the number of candidates is doubled until they do: high degrees want points far out, which are rare.
+# Up to this size, candidates are doubled until there is a solution: high degrees need points far out, which are rare.
 _MOST_ENTRIES_DOUBLED = 1 << 20
 _BYTES_PER_COEFFICIENT = 64
 
 
 class PolynomiallyExact(FrequencySampler):
-    """Random normal candidates, of which as few as needed get non-negative weights that are exact to total degree R.
+    """Points chosen from random normal candidates, with non-negative weights that are exact to total degree R.
 
-    The moment equations are solved by non-negative least squares; at most as many points are kept as there are
-    equations, C(d + R, R).
+    The moment equations are solved by non-negative least squares. As few candidates as needed are kept: at most as
+    many as there are equations, C(d + R, R).
     """
 
     source = f"{GQ}, section 3.2, (3)"
@@ -56,7 +56,7 @@ class PolynomiallyExact(FrequencySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """The highest degree that there is room for, from 3 on: below, moment_matching is better."""
+        """Return the sampler with the highest degree that fits, from 3 on: below, moment_matching is better."""
         most = min(most, _MOST_EQUATIONS_TRIED)
         degree = next(
             (degree for degree in range(_MOST_DEGREE, 2, -1) if comb(input_dim + degree, degree) <= most), None
@@ -64,21 +64,21 @@ class PolynomiallyExact(FrequencySampler):
         return () if degree is None else (cls(kind="polynomially_exact", degree=degree),)
 
     def weighs_alike(self) -> bool:
-        """No: they are solved for."""
+        """Return False: the weights solve equations."""
         return False
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """Number of equations: more points are never kept."""
+        """Return the number of equations: more points are never kept."""
         return comb(input_dim + self.degree, self.degree)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the equations of all candidates."""
+        """Return the memory of the equations of all candidates."""
         candidates, equations = self._n_candidates(input_dim), self.count(None, input_dim)
         most = candidates if self.candidates else max(candidates, _MOST_ENTRIES_DOUBLED // equations)
         return super().drawing_bytes(most, input_dim) + _BYTES_PER_COEFFICIENT * equations * most
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse laws that are not normal, and equations that are not solved in seconds or not at all."""
+        """Refuse laws that are not normal, equations that take more than seconds, and too few candidates."""
         normal_deviations(kernel, input_dim, self.kind)
         equations = self.count(None, input_dim)
         if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:
@@ -93,7 +93,7 @@ class PolynomiallyExact(FrequencySampler):
             raise InvalidInput(reason, "/sampler/candidates")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """The candidates kept, with their weights."""
+        """Return the candidates with positive weights, and their weights."""
         candidates = rng.standard_normal((self._n_candidates(input_dim), input_dim))
         weights, residual = _solve(candidates, self.degree)
         most = 0 if self.candidates else _MOST_ENTRIES_DOUBLED // self.count(None, input_dim)
@@ -122,12 +122,12 @@ class PolynomiallyExact(FrequencySampler):
 
 
 def _solve(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
-    """Non-negative weights nearest to the moments of the normal law, shape (candidates,), and what they miss."""
+    """Return non-negative weights, (candidates,), nearest to the moments of the normal law, and the residual."""
     equations = _hermite_products(candidates, degree)
     moments = np.eye(1, len(equations))[0]
     try:
         weights, residual = scipy.optimize.nnls(equations, moments)
-    except RuntimeError:  # it gives up after three steps a candidate
+    except RuntimeError:  # nnls gives up after three steps per candidate
         return np.zeros(len(candidates)), np.inf
     kept = weights > 0
     anew = _least_squares(equations[:, kept])
@@ -137,7 +137,7 @@ def _solve(candidates: Matrix, degree: int) -> tuple[Matrix, float]:
 
 
 def _least_squares(equations: Matrix) -> Matrix:
-    """Weights nearest to the moments, of either sign: the same bits on every processor, unlike those of a library."""
+    """Find the weights, of either sign, nearest to the moments: the same bits on every processor, unlike a library."""
     q = orthonormal(equations[None])[0]
     r = row_products(q.T, equations.T)
     weights: Matrix = q[0].copy()  # the moments are the first unit vector
@@ -148,14 +148,14 @@ def _least_squares(equations: Matrix) -> Matrix:
 
 
 def _hermite_products(points: Matrix, degree: int) -> Matrix:
-    """Normalised Hermite products of total degree ≤ degree, shape (equations, points), the constant first.
+    """Return normalised Hermite products of total degree ≤ degree, shape (equations, points), the constant first.
 
-    They are orthonormal under the normal law, so their moments are 1 for the constant and 0 for the rest: the same
-    conditions as on monomials, and far better conditioned.
+    They are orthonormal under the normal law, so their moments are 1 for the constant and 0 for all others. These
+    conditions are equivalent to conditions on monomials, but far better conditioned.
     """
     one_dimensional = hermite_e.hermevander(points, degree) / np.sqrt(factorial(np.arange(degree + 1)))
     products, degrees = [np.ones(len(points))], [(0, 0)]
-    # Each product is extended by later coordinates only, so that none is made twice.
+    # Each product is extended by later coordinates only, so that no product is made twice.
     for product, (total, first) in zip(products, degrees, strict=False):
         for j in range(first, points.shape[1]):
             for power in range(1, degree - total + 1):

@@ -29,20 +29,20 @@ _LAW = "normally distributed frequencies on all coordinates (kernels gaussian, c
 _CANDIDATES_PER_FREQUENCY = 2
 _MOST_CANDIDATES = 8192
 _MOST_PAIRS = 1 << 21
-# Added to the diagonal as part of its mean, so that candidates that the rows cannot tell apart share their weight.
+# Added to the diagonal, relative to its mean, so that candidates that the rows cannot distinguish share their weight.
 _RIDGE = 1e-8
 _BYTES_PER_PAIR, _BYTES_PER_FEATURE = 32, 56
-# What rows, equations, support and weights take, as parts of the whole.
+# Progress after the rows, the equations, the support and the weights, in steps of the whole work.
 _ROWS, _EQUATIONS, _SUPPORT, _STEPS = 1, 30, 95, 100
 
 
 class ReweightedGrid(LearnedSampler):
-    """Candidates of the dense grid, of which at most s get non-negative weights that fit the kernel on rows.
+    """At most s points chosen from candidates of the dense grid, with non-negative weights that fit the kernel on rows.
 
-    The least squares over pairs of rows, each beside itself among them, are first penalised by the sum of the weights,
-    as much as leaves s of them, then solved anew for the points kept without the penalty. The objective of the report
-    is the mean square error of the cosines over these pairs; the start is the first s candidates with equal weights, as
-    subsampled_grid draws them.
+    The fit is by least squares over pairs of rows, including each row with itself. It first has a penalty on the sum
+    of the weights, just large enough to leave s points, and is then solved again for these points without the penalty.
+    The objective of the report is the mean square error of the cosines over these pairs. The start of the report is
+    the first s candidates with equal weights, as subsampled_grid draws them.
     """
 
     source = f"{GQ}, section 3.5; pairs summed by products of features"
@@ -66,23 +66,23 @@ class ReweightedGrid(LearnedSampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """On rows of the dataset, with the usual nodes and with three, which are better for rows of little spread."""
+        """Return samplers on rows of the dataset: with 5 nodes, and with 3, better for rows of little spread."""
         if dataset is None:
             return ()
         return tuple(cls(kind="reweighted_grid", points_per_dim=nodes, dataset=dataset) for nodes in (5, 3))
 
     def weighs_alike(self) -> bool:
-        """No: they are fitted."""
+        """Return False: the weights are fitted."""
         return False
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the normal equations of the candidates, and of the candidates on the rows."""
+        """Return the memory of the normal equations of the candidates, and of their features on the rows."""
         candidates = self._n_candidates(s)
         of_rows = isqrt(2 * self.pairs) * (_BYTES_PER_FEATURE * candidates + 8 * input_dim)
         return super().drawing_bytes(candidates, input_dim) + _BYTES_PER_PAIR * candidates**2 + of_rows
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse laws that are not normal, and too many candidates or too few."""
+        """Refuse laws that are not normal, and too many or too few candidates."""
         normal_deviations(kernel, input_dim, self.kind, _LAW)
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:
@@ -96,12 +96,12 @@ class ReweightedGrid(LearnedSampler):
             raise InvalidInput(detail, "/sampler/candidates")
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """The candidates kept, with their weights."""
+        """Return the candidates kept, with their weights."""
         rows, progress = split(building.rows(self.dataset, "/sampler/dataset")), building.progress
         grid = SubsampledGrid(kind="subsampled_grid", points_per_dim=self.points_per_dim)
         drawn = grid.frequency_set(kernel, self._n_candidates(s), input_dim, rng).frequencies
         start, candidates = FrequencySet(drawn[:s], np.full(s, 1 / s)), _distinct(drawn)
-        # n(n − 1)/2 ≤ pairs.
+        # The largest n with n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.learned.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
         fit = dense(rows.learned[sample_rows(rows.learned.shape[0], n_rows, int(rng.integers(1 << 63)))])
         progress.report(_ROWS, _STEPS, None)
@@ -140,7 +140,7 @@ class ReweightedGrid(LearnedSampler):
 
 
 def _distinct(frequencies: Matrix) -> Matrix:
-    """The frequencies without repetitions and mirror images, which no row tells from one another."""
+    """Return the frequencies without repetitions and mirror images, which no row can distinguish."""
     leading = np.argmax(frequencies != 0, axis=1)[:, None]
     signs = np.sign(np.take_along_axis(frequencies, leading, axis=1))
     return np.asarray(np.unique(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, axis=0), np.float64)
@@ -148,25 +148,25 @@ def _distinct(frequencies: Matrix) -> Matrix:
 
 Support = NDArray[np.bool_]
 
-# Exchanges of the whole blocks that may fail to lessen the wrong signs before single ones, which always end, follow.
+# Block exchanges that may fail to reduce the number of wrong signs; single exchanges follow, which always end.
 _PATIENCE = 3
-# What counts as zero in a gradient, as part of the largest entry of the right side.
+# Gradients up to this size, relative to the largest entry of the right side, count as zero.
 _TOLERANCE = 1e-11
-# In practice some ten or twenty are made; without end, where rounding decides the signs.
+# In practice ten or twenty exchanges suffice; where rounding decides the signs, they would not end.
 _MOST_EXCHANGES = 500
 _MOST_ONE_BY_ONE = 4096
 _BISECTIONS = 60
 
 Offer = Callable[[float], None]
-"""Called before each call of the linear algebra with the multiplications it takes. It may raise to end the work."""
+"""Called before each linear-algebra call with the multiplications that it takes. It may raise to end the work."""
 
 
 class Unsolved(Exception):
-    """Rounding keeps the exchanges from ending: the matrix is singular."""
+    """The matrix is singular to rounding, or exchanges do not end and it is too large to go entry by entry."""
 
 
 def offer(progress: Progress, make_state: Callable[[], bytes]) -> Offer:
-    """Offers a state to the progress of some work: before a long call as such, else as a checkpoint."""
+    """Return a function that offers a state to `progress`: before a long call as such, else as a checkpoint."""
 
     def before_call(products: float) -> None:
         (progress.before_long_call if products > PRODUCTS_PER_SECOND else progress.checkpoint)(make_state)
@@ -175,15 +175,16 @@ def offer(progress: Progress, make_state: Callable[[], bytes]) -> Offer:
 
 
 def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Offer) -> Matrix:
-    """A ≥ 0 of least ½aᵀMa − rᵀa, (n,), by block principal pivoting.
+    """Find the a ≥ 0, (n,), that minimises ½aᵀMa − rᵀa, by block principal pivoting.
 
-    Kim and Park (2011), Fast nonnegative matrix factorization: an active-set-like method, section 3; it guesses which
-    entries are above 0, solves for these, and exchanges all whose sign, or whose gradient's, is wrong. At the end the
-    conditions of Karush, Kuhn and Tucker hold, which for a convex programme are enough.
+    Kim and Park (2011), Fast nonnegative matrix factorization: an active-set-like method, section 3. The method
+    guesses which entries are above 0, solves for these, and exchanges all entries whose sign, or whose gradient's
+    sign, is wrong. At the end the Karush–Kuhn–Tucker conditions hold, which suffice for a convex programme.
 
-    M, (n, n), is symmetric and positive definite; Unsolved is raised where it is singular to rounding. `support`, (n,),
-    is a first guess of the entries above 0; `before_call` is told of every system that is solved. Where many solutions
-    are nearly as good, as on rows that repeat, exchanges may never end: entries then come one by one.
+    M, (n, n), is symmetric and positive definite; Unsolved is raised if it is singular to rounding. `support`, (n,),
+    is a first guess of the entries above 0; `before_call` is called before every system that is solved. Where many
+    solutions are nearly as good, as on rows that repeat, exchanges of blocks may never end: then entries are exchanged
+    one by one.
     """
     inside, fewest, patience = support.copy(), len(right) + 1, _PATIENCE
     tolerance = _TOLERANCE * float(np.abs(right).max(initial=0.0))
@@ -210,7 +211,7 @@ def nonnegative(matrix: Matrix, right: Matrix, support: Support, before_call: Of
 
 
 def _one_by_one(matrix: Matrix, right: Matrix, before_call: Offer) -> Matrix:
-    """The same by the active sets of Lawson and Hanson on a root of M, which takes longer and always ends."""
+    """Solve the same problem by the active sets of Lawson and Hanson on a root of M: slower, but it always ends."""
     n = len(right)
     if n > _MOST_ONE_BY_ONE:
         raise Unsolved
@@ -224,10 +225,10 @@ def _one_by_one(matrix: Matrix, right: Matrix, before_call: Offer) -> Matrix:
 
 
 def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress) -> NDArray[np.intp]:
-    """Entries above 0 of the solution with a penalty λΣa, the least λ that leaves at most `count` of them, (k,).
+    """Return the entries above 0, (k,), of the solution with the least penalty λΣa that leaves at most `count` of them.
 
-    On a ≥ 0 the penalty takes λ from every entry of r. λ is bisected, each solution beginning at the one before.
-    What `progress` restores is a state of this very search.
+    On a ≥ 0 the penalty subtracts λ from every entry of r. λ is bisected; each solution starts from the previous one.
+    A state that `progress` restores must be of this very search.
     """
     saved = unpack_arrays(progress.restore())
     if saved:
@@ -251,11 +252,11 @@ def sparse_support(matrix: Matrix, right: Matrix, count: int, progress: Progress
             most, kept = penalty, above
         done += 1
     if not len(kept):
-        # No penalty tells them apart: one is as good as the other.
+        # No penalty separates the entries: all are equally good.
         kept = np.flatnonzero(nonnegative(matrix, right - least, support, offer(progress, begin_anew)))[:count]
     return kept
 
 
 def support_state(kept: NDArray[np.intp]) -> bytes:
-    """The state from which `sparse_support` gives these entries at once."""
+    """Return the state from which `sparse_support` returns these entries at once."""
     return pack_arrays(penalties=np.zeros(2), support=np.zeros(0, np.bool_), kept=kept, done=np.array(_BISECTIONS))

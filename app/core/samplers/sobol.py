@@ -13,13 +13,13 @@ from app.core.papers import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
 MOST_DIMENSIONS = 21_201
-# What a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact zeros,
-# and an engine ends after as many points as its bits can tell apart.
+# Bits that a float64 in (0, 1) holds exactly. 30 bits, the engine's default, would put scrambled coordinates on exact
+# zeros; and an engine can only draw as many points as its bits can distinguish.
 BITS = 52
-# As many are enough for points that are not scrambled, of which there are fewer than 2^30, and with them an engine can
-# begin at any point.
+# Enough for points that are not scrambled, of which there are fewer than 2^30; with so few bits, an engine can begin at
+# any point.
 _PLAIN_BITS = 30
-# Points drawn between two releases of the interpreter lock, in coordinates.
+# Coordinates drawn between two releases of the interpreter lock.
 _COORDINATES_PER_DRAW = 1 << 18
 _BYTES_PER_DIRECTION = 50_000
 
@@ -46,19 +46,19 @@ class Sobol(PointSampler):
     scramble: bool = Field(True, description="False gives the plain sequence without its first point, the origin.")
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse more than the 21,201 dimensions that direction numbers are known for."""
+        """Refuse more than the 21,201 dimensions for which direction numbers are known."""
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
 
     def for_summand(self, number: int, before: int) -> Self:
-        """Without scrambling, the sequence from where the summand before it has ended."""
+        """Return the sampler for a summand; without scrambling, it continues where the previous summand ended."""
         return self if self.scramble else self.after(before)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the direction numbers, and of the points."""
+        """Return the memory of the direction numbers and of the points."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
-        """The first `n` points, the origin left out when not scrambled."""
+        """Return the first `n` points; without scrambling, the origin is left out."""
         seed, points = int(rng.integers(1 << 63)), np.empty((n, d))
         first = 0 if self.scramble else 1 + self._before
         for rows, drawn in sobol_blocks(n, d, seed if self.scramble else None, first):
@@ -66,7 +66,7 @@ class Sobol(PointSampler):
         return points
 
     def point_warnings(self, n: int, d: int) -> tuple[str, ...]:
-        """Warnings where s is no power of two, or the origin is missing, and balance is lost."""
+        """Return warnings if the points are not balanced: s is no power of two, or the origin is missing."""
         warnings = balance_warnings(self.kind, n)
         if not self.scramble:
             warnings.append("sobol without scrambling starts at the origin, which was skipped; the balance is lost")
@@ -74,15 +74,15 @@ class Sobol(PointSampler):
 
 
 def sobol_blocks(n: int, d: int, scramble_seed: int | None, first: int = 0) -> Iterator[tuple[slice, Matrix]]:
-    """Rows of n points from `first` on and these points, (rows, d), block by block; without a seed not scrambled.
+    """Yield n points from number `first` on, block by block: a slice of the n rows, and their points, (rows, d).
 
-    Scrambled points begin at the first.
+    Without a seed, points are not scrambled. For scrambled points, `first` must be 0.
     """
     bits = _PLAIN_BITS if scramble_seed is None else BITS
     engine = scipy.stats.qmc.Sobol(d, scramble=scramble_seed is not None, bits=bits, rng=scramble_seed)
     if first:
-        engine.fast_forward(first)  # that of SciPy 1.17 fails beyond 32 bits
-    # Powers of two first: the engine complains of an unbalanced first draw, which balance_warnings says better.
+        engine.fast_forward(first)  # in SciPy 1.17 it fails beyond 32 bits
+    # Powers of two first: the engine warns about an unbalanced first draw, which balance_warnings words better.
     most = 1 << max(0, (_COORDINATES_PER_DRAW // d).bit_length() - 1)
     done = 0
     while done < n:
@@ -92,7 +92,7 @@ def sobol_blocks(n: int, d: int, scramble_seed: int | None, first: int = 0) -> I
 
 
 def balance_warnings(kind: str, n: int) -> list[str]:
-    """Warnings about n points of a sampler that is balanced at powers of two only."""
+    """Return warnings about n points of a sampler that is balanced only at powers of two."""
     if n & (n - 1) == 0:
         return []
     lower = 1 << (n.bit_length() - 1)

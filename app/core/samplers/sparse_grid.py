@@ -15,15 +15,15 @@ from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_deviations, reach_of, reach_warnings
 
 _MOST_POINTS, _MOST_LEVEL = 1 << 17, 12
-# What is looked at along sixteen directions.
+# Projections of a node on sixteen directions.
 _BYTES_PER_NODE = 400
 
 
 class SparseGrid(FrequencySampler):
     """Smolyak's combination of Gauss–Hermite rules of 2l + 1 points, l ≤ level.
 
-    Exact for polynomials to total degree 2·level + 1; `warnings` says how far that serves. Weights of both signs, so
-    features carry a `signature`.
+    Exact for polynomials to total degree 2·level + 1; `warnings` says up to which distance this is useful. Weights have
+    both signs, so features carry a `signature`.
     """
 
     source = f"{GQ}, section 3.4"
@@ -38,23 +38,23 @@ class SparseGrid(FrequencySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """Every level that there is room for."""
+        """Return the grids of every level, from 1 on, that have at most `most` points."""
         levels = (cls(kind="sparse_grid", level=level) for level in range(1, _MOST_LEVEL + 1))
         return tuple(itertools.takewhile(lambda grid: grid.count(None, input_dim) <= most, levels))
 
     def weighs_alike(self) -> bool:
-        """No: those of the rule."""
+        """Return False: the weights are those of the quadrature rule."""
         return False
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """Number of distinct nodes: on k coordinates off the origin, those with levels l_i have Π 2l_i nodes."""
+        """Return the number of distinct nodes: Π 2l_i for each choice of levels l_i on k coordinates off the origin."""
         return sum(
             comb(input_dim, k) * sum(prod(2 * level for level in levels) for levels in self._levels(k, input_dim))
             for k in range(min(self.level, input_dim) + 1)
         )
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse laws that are not normal, and more points than can be held."""
+        """Refuse laws that are not normal, and more points than fit in memory."""
         normal_deviations(kernel, input_dim, self.kind)
         count = self.count(None, input_dim)
         if count > _MOST_POINTS:
@@ -68,11 +68,11 @@ class SparseGrid(FrequencySampler):
             )
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the nodes, and of their projections on the directions in which the reach is looked for."""
+        """Return the memory of the nodes, and of their projections on the directions along which reach is measured."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_NODE * s
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """The merged nodes; nothing here is random."""
+        """Return the merged nodes; nothing is random."""
         frequencies, weights = self._merge(input_dim)
         negative = int((weights < 0).sum())
         warnings = reach_warnings(reach_of(frequencies, weights)) if self.level else ()
@@ -82,20 +82,20 @@ class SparseGrid(FrequencySampler):
         return FrequencySet(frequencies * normal_deviations(kernel, input_dim, self.kind), weights, warnings)
 
     def _levels(self, k: int, d: int) -> list[tuple[int, ...]]:
-        """Levels of k of the d coordinates, each at least 1, together at most `level`."""
-        # Their partial sums are any k of the numbers up to `level`.
+        """Return all choices of levels for k of the d coordinates, each at least 1, together at most `level`."""
+        # The partial sums of the levels are any k of the numbers 1 … `level`.
         sums = itertools.combinations(range(1, self.level + 1), k)
         levels = [tuple(b - a for a, b in itertools.pairwise((0, *ends))) for ends in sums]
-        # Where no coordinate is at 0 and d levels are left over, the finer rules cancel the node.
+        # Where no coordinate is 0 and d or more levels are left over, the finer rules cancel the node.
         return levels if k < d else [chosen for chosen in levels if self.level - sum(chosen) < d]
 
     def _merge(self, d: int) -> tuple[Matrix, Matrix]:
-        """Distinct nodes (n, d) and weights (n,).
+        """Merge the rules into distinct nodes (n, d) with weights (n,).
 
-        The rules share the node 0 and nothing else, so a node is known by its coordinates off 0 and their levels.
-        Written with differences Δ_l of successive rules, Smolyak's rule is the sum of all ⊗ Δ_{l_i} with Σ l_i ≤ level:
-        a node off 0 stands in Δ_l with its weight and in Δ_{l+1} with minus its weight, and the d − k coordinates at 0
-        contribute a coefficient of the power series (Σ_l Δ_l(0) z^l)^(d−k).
+        The rules share only the node 0, so a node is identified by its coordinates off 0 and their levels. Written
+        with differences Δ_l of successive rules, Smolyak's rule is the sum of all ⊗ Δ_{l_i} with Σ l_i ≤ level. A node
+        off 0 is in Δ_l with its weight and in Δ_{l+1} with minus its weight. The d − k coordinates at 0 contribute a
+        coefficient of the power series (Σ_l Δ_l(0) z^l)^(d−k).
         """
         frequencies, weights = [], []
         for k in range(min(self.level, d) + 1):
@@ -114,17 +114,17 @@ class SparseGrid(FrequencySampler):
         return np.concatenate(frequencies), np.concatenate(weights)
 
     def _zero_series(self, n: int) -> Matrix:
-        """Coefficients 0 … level of (Σ_l Δ_l(0) z^l)^n, where Δ_l(0) = w_l(0) − w_{l−1}(0)."""
+        """Compute coefficients 0 … level of (Σ_l Δ_l(0) z^l)^n, where Δ_l(0) = w_l(0) − w_{l−1}(0)."""
         at_zero = np.array([gauss_hermite(2 * level + 1)[1][level] for level in range(self.level + 1)])
         differences = np.diff(at_zero, prepend=0.0)
         times = np.array([np.pad(differences, (k, 0))[: self.level + 1] for k in range(self.level + 1)]).T
         series: Matrix = np.eye(1, self.level + 1)[0]
-        for _ in range(n):  # no product of a library, which rounds otherwise on other processors
+        for _ in range(n):  # no product of a library, whose rounding depends on the processor
             series = (times * series).sum(axis=1)
         return series
 
 
 def _off_zero(level: int) -> tuple[Matrix, Matrix]:
-    """Nodes and weights of the rule of 2·level + 1 points, without the one at 0."""
+    """Return nodes and weights of the rule of 2·level + 1 points, without the node 0."""
     nodes, weights = gauss_hermite(2 * level + 1)
     return np.delete(nodes, level), np.delete(weights, level)

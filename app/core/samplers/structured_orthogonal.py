@@ -13,31 +13,31 @@ from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
 _LEAST_DIMENSIONS = 8
-# By D, where directions seen along an axis, or between some, are few: the largest bias of a kernel within 3 length
-# scales and within 60, measured for kernels gaussian and matern with nu 1/2. See docs/decisions/maps.md.
+# For each D with few directions along an axis or between axes: the largest bias of a kernel within 3 length scales and
+# within 60, measured for kernels gaussian and matern with nu 1/2. See docs/decisions/maps.md.
 _BIASES = {8: (0.26, 0.45), 16: (0.1, 0.31), 32: (0.03, 0.23)}
-# Of vectors of so many entries some are held at a time.
+# Several vectors of this many entries are held at a time.
 _MOST_DIMENSIONS = 1 << 20
-# What a second or so suffices for.
+# Lengths that are drawn in about a second.
 _RADII_PER_SECOND = 1 << 20
 _BYTES_PER_RADIUS = 48
 
 
 class Rotations(NamedTuple):
-    """Signs and lengths of s frequencies: the first d columns of the blocks S H D₁ H D₂ H D₃, divided by σ."""
+    """Signs and lengths of s frequencies, which are the first d columns of blocks S H D₁ H D₂ H D₃, divided by σ."""
 
     signs: Bits
-    """Of D₁, D₂, D₃ of each block, (blocks, 3, D/8), a bit an entry, set for −1."""
+    """Signs of D₁, D₂, D₃ of each block, (blocks, 3, D/8): one bit per entry, set for −1."""
     radii: Matrix
-    """The entries of S, (s,)."""
+    """Entries of S, (s,)."""
 
 
 class StructuredOrthogonal(FrequencySampler):
-    """Blocks of random signs and Walsh–Hadamard matrices, whose rows get lengths of the exact law.
+    """Blocks of random signs and Walsh–Hadamard matrices, with row lengths from the exact law.
 
-    A block is S H D₁ H D₂ H D₃ in D dimensions, the least power of two from input_dim on: H the Walsh–Hadamard matrix,
-    D_i random signs, S lengths. Rows are padded with zeros. Signs and lengths are all that is frozen, and features
-    take s·log D operations in the place of s·input_dim.
+    A block is S H D₁ H D₂ H D₃ in D dimensions, the least power of two that is at least input_dim: H is the
+    Walsh–Hadamard matrix, D_i are random signs, S lengths. Rows are padded with zeros. Only signs and lengths are
+    stored, and features take s·log D operations instead of s·input_dim.
     """
 
     source = "Yu, Suresh, Choromanski, Holtmann-Rice, Kumar (2016), Orthogonal random features, section 4"
@@ -63,7 +63,7 @@ class StructuredOrthogonal(FrequencySampler):
     ] = "stratified"
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """A law of lengths, and dimensions enough for directions that are nearly uniform."""
+        """Refuse kernels without a law of lengths, dimensions too few for nearly uniform directions, and too many."""
         if not isinstance(kernel, ScaledKernel) or kernel.radial_quantile(np.empty(0), input_dim) is None:
             raise InvalidInput(
                 f"{self.kind} needs frequencies of uniform direction, which this kernel has not; sampler sobol works",
@@ -84,13 +84,16 @@ class StructuredOrthogonal(FrequencySampler):
             )
 
     def off_law(self, input_dim: int) -> str | None:
-        """Directions are few for small D: of rows that differ in two columns, .09, .026 and .006 fewer bits differ."""
+        """Return that directions are few, for small D; None for other D.
+
+        For rows that differ in two columns, the share of differing bits is smaller by .09, .026 and .006.
+        """
         if padded_size(input_dim) not in _BIASES:
             return None
         return f"have few directions in {input_dim} columns (from {max(_BIASES) + 1} on they have enough)"
 
     def warnings(self, input_dim: int) -> tuple[str, ...]:
-        """The warning about few directions."""
+        """Return the warning about few directions, for small D."""
         if padded_size(input_dim) not in _BIASES:
             return ()
         near, far = _BIASES[padded_size(input_dim)]
@@ -101,16 +104,16 @@ class StructuredOrthogonal(FrequencySampler):
         )
 
     def is_long(self, s: int, input_dim: int) -> bool:
-        """By the quantiles of the lengths."""
+        """Return whether the quantiles of the lengths may take more than a second."""
         return s > _RADII_PER_SECOND
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the lengths and of the signs."""
+        """Return the memory of the lengths and of the signs."""
         size = padded_size(input_dim)
         return _BYTES_PER_RADIUS * s + ROUNDS * (s // size + 1) * size // 4
 
     def rotations(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, pause: Pause = no_pause) -> Rotations:
-        """Draw signs and lengths; lengths of infinity for a law that leaves the range of float64."""
+        """Draw signs and lengths; lengths are infinite if the law leaves the range of float64."""
         size = padded_size(input_dim)
         signs = rng.integers(0, 256, (-(-s // size), ROUNDS, size // 8), np.uint8)
         uniforms = rng.random(s)
@@ -119,7 +122,7 @@ class StructuredOrthogonal(FrequencySampler):
             parts = np.arange(size)[None].repeat(whole // size, axis=0)
             uniforms[:whole] += rng.permuted(parts, axis=1, out=parts).ravel()
             uniforms[:whole] /= size
-            # The last block may be cut.
+            # The last block may be incomplete.
             uniforms[whole:] += rng.permutation(s - whole)
             uniforms[whole:] /= max(1, s - whole)
         radii, uniforms = np.empty(s), inside(uniforms)
@@ -129,14 +132,14 @@ class StructuredOrthogonal(FrequencySampler):
         return Rotations(signs, radii)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """The frequencies themselves, (s, d), each with weight 1/s."""
+        """Return the frequencies themselves, (s, d), each with weight 1/s."""
         signs, radii = self.rotations(kernel, s, input_dim, rng)
         frequencies = frequencies_of(signs, radii, 1 / with_lengths(kernel).scales(input_dim), np.dtype(np.float64))
         return FrequencySet(frequencies, np.full(s, 1 / s))
 
 
 def with_lengths(kernel: SpectralKernel) -> ScaledKernel:
-    """The kernel, whose law of lengths `check` has found."""
+    """Return the kernel as one with a law of lengths, as `check` requires; TypeError for any other kernel."""
     if not isinstance(kernel, ScaledKernel):
         raise TypeError(f"kernel {kernel.kind} has no law of lengths")
     return kernel

@@ -12,9 +12,9 @@ from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_devia
 
 
 class SubsampledGrid(FrequencySampler):
-    """s points of the dense grid, drawn by its weights and counted equally.
+    """s points of the dense grid, drawn with its weights as probabilities, all with weight 1/s.
 
-    Drawing by weight already does what the weights do; weighting the draws again would count them twice.
+    Drawing by weight already accounts for the weights; weighting the draws again would count them twice.
     """
 
     source = f"{GQ}, section 3.4, on subsampled grids"
@@ -31,7 +31,7 @@ class SubsampledGrid(FrequencySampler):
     points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
 
     def off_law(self, input_dim: int) -> str | None:
-        """A rule's nodes are few."""
+        """Return that coordinates take only the few values of the rule's nodes."""
         return "have coordinates of a few values"
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
@@ -39,7 +39,7 @@ class SubsampledGrid(FrequencySampler):
         normal_deviations(kernel, input_dim, self.kind)
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """Points of the grid, each coordinate drawn by the one-dimensional weights."""
+        """Draw points of the grid, each coordinate with the one-dimensional weights as probabilities."""
         nodes, weights = gauss_hermite(self.points_per_dim)
         frequencies = rng.choice(nodes, p=weights, size=(s, input_dim))
         frequencies *= normal_deviations(kernel, input_dim, self.kind)

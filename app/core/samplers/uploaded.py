@@ -15,10 +15,10 @@ Row = Annotated[tuple[float, ...], Field(fail_fast=True)]
 
 
 class Uploaded(FrequencySampler):
-    """Frequencies and weights brought along, for instance from an optimisation elsewhere.
+    """Frequencies and weights supplied by the client, for instance from an optimisation elsewhere.
 
-    The kernel is what exact values and diagnostics compare with; whether the set belongs to it is the client's affair.
-    With kernel `anova` the set serves each subset anew: the subsets must be of one size, the entries of a frequency.
+    Exact values and diagnostics use the kernel of the spec; the client is responsible for a set that fits it. With
+    kernel `anova` every subset uses the same set: all subsets must have as many coordinates as a frequency has entries.
     """
 
     source = f"The client; sums of this form: {GQ}, section 3"
@@ -39,19 +39,19 @@ class Uploaded(FrequencySampler):
     )
 
     def weighs_alike(self) -> bool:
-        """Whether no two weights differ."""
+        """Return whether all weights are equal and positive, or none are given."""
         return self.weights is None or (len(set(self.weights)) == 1 and self.weights[0] > 0)
 
     def off_law(self, input_dim: int) -> str | None:
-        """Nobody knows where they come from."""
+        """Return that the frequencies may have any law."""
         return "may be of any law"
 
     def count(self, s: int | None, input_dim: int) -> int:
-        """Number of frequencies brought."""
+        """Return the number of uploaded frequencies."""
         return len(self.frequencies)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse frequencies that have not input_dim entries, and weights that are not as many as they."""
+        """Refuse frequencies without input_dim entries, and weights whose number is not that of the frequencies."""
         for i, row in enumerate(self.frequencies):
             check_entries(row, input_dim, f"frequency {i}", f"/sampler/frequencies/{i}")
         if self.weights is not None and len(self.weights) != len(self.frequencies):
@@ -59,7 +59,7 @@ class Uploaded(FrequencySampler):
             raise InvalidInput(detail, "/sampler/weights")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
-        """The set as it came."""
+        """Return the set as uploaded, with weights 1/s if none are given."""
         n = len(self.frequencies)
         weights = np.full(n, 1 / n) if self.weights is None else np.array(self.weights)
         with np.errstate(over="ignore"):  # an infinite sum is refused by the map

@@ -1,4 +1,4 @@
-"""Weights that minimise the box discrepancy."""
+"""Weights that minimise the mean squared error of given frequencies."""
 
 from functools import partial
 from typing import Literal, Self
@@ -19,21 +19,21 @@ from app.core.samplers.halton import Halton
 from app.core.samplers.learning import PRODUCT_LAW, Differences, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
-# Eigenvalues below this part of the largest are rounding.
+# Eigenvalues below this fraction of the largest one are rounding errors.
 _CUT_OFF = 1e-13
 _MOST_FREQUENCIES = 4096
 _ITERATIONS_PER_FREQUENCY = 30
 _BYTES_PER_PAIR = 40
-# From so many weights on, eigenvectors and solution may take more than a second.
+# From this many weights on, eigenvectors and solution may take more than a second.
 _LONG = 700
-# What the steps of pairs, matrix and weights take, as parts of the whole at about s = 2000.
+# Progress after the error of the start, the matrix and the weights, in steps of the whole work at about s = 2000.
 _START, _MATRIX, _STEPS = 1, 3, 100
 
 
 class Weighted(LearningFields, LearnedSampler):
-    """The base's frequencies with the non-negative weights of the least mean squared error.
+    """The base's frequencies with the non-negative weights that minimise the mean squared error.
 
-    Frequencies of weight 0 are left out, half of them or more: `n_frequencies` tells what is left of s.
+    Frequencies of weight 0, half of the s or more, are left out: `n_frequencies` is the number that is left.
     """
 
     source = f"{QMC}, section 5.3, with (2π)^−d for the π^−d of its forms"
@@ -52,21 +52,21 @@ class Weighted(LearningFields, LearnedSampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """On the differences of rows of the dataset, where that is quick: on a box most are worse than their base."""
+        """Return the sampler on differences of rows, if that is quick: on a box, most are worse than their base."""
         if dataset is None or most > _LONG:
             return ()
         return (cls(kind="weighted", dataset=dataset, differences=Differences.data),)
 
     def weighs_alike(self) -> bool:
-        """No: they are learned."""
+        """Return False: the weights are learned."""
         return False
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
-        """Memory of the matrix of all pairs, its eigenvectors and root; with differences data, of waves of rows."""
+        """Return the memory of the base, of the matrix of all pairs with its eigenvectors and root, and of rows."""
         return self.base.drawing_bytes(s, input_dim) + _BYTES_PER_PAIR * s**2 + self.rows_bytes(s, input_dim)
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
-        """Refuse a kernel or box that nothing is learned on, a base that learns, and too many frequencies."""
+        """Refuse a kernel or box that cannot be learned on, a base that learns, and too many frequencies."""
         self.check_differences(kernel, self.kind, input_dim)
         check_base(self.base, kernel, s, input_dim)
         if s > _MOST_FREQUENCIES:
@@ -74,7 +74,7 @@ class Weighted(LearningFields, LearnedSampler):
             raise InvalidInput(SizeAdvice(reason, s, _MOST_FREQUENCIES), "/s")
 
     def learned_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng, building: Building) -> FrequencySet:
-        """The frequencies kept, with their weights."""
+        """Return the frequencies kept, with their weights."""
         measure, _, rows = self.learning(kernel, input_dim, building)
         base, progress = self.base.frequency_set(kernel, s, input_dim, rng), building.progress
         state = unpack_arrays(progress.restore())
@@ -112,10 +112,10 @@ class Weighted(LearningFields, LearnedSampler):
 
 
 def least_weights(gram: Matrix, means: Matrix) -> Matrix:
-    """ξ ≥ 0 of least ξᵀHξ − 2vᵀξ, (s,), with H the Gram matrix, (s, s), and v the means, (s,).
+    """Find the ξ ≥ 0, (s,), that minimises ξᵀHξ − 2vᵀξ, with H the Gram matrix, (s, s), and v the means, (s,).
 
-    H is singular to rounding, and v lies in what is left of it: with H = UΛUᵀ and the root R = Λ^½Uᵀ of the eigenvalues
-    above the cut-off, the objective is ‖Rξ − Λ^−½Uᵀv‖² less a constant.
+    H is singular to rounding, and v lies in the span of its other eigenvectors: with H = UΛUᵀ and the root R = Λ^½Uᵀ of
+    the eigenvalues above the cut-off, the objective is ‖Rξ − Λ^−½Uᵀv‖² less a constant.
 
     Raises:
         InvalidInput: H or v is not finite.
