@@ -1,6 +1,6 @@
-"""How good a map is: measured on data, against theory and against the alternatives.
+"""Diagnostics: how good a map is, measured on data, against theory and against the alternatives.
 
-A new diagnostic is a file beside this one, with a class derived from `Diagnostic`, and its name in the list. Routes,
+To add one, write a file beside this one with a class derived from `Diagnostic`, and add the class to the list. Routes,
 jobs, the catalogue and the OpenAPI document read the list.
 """
 
@@ -14,6 +14,6 @@ from app.core.diagnostics.variance import Variance
 _EVERY: tuple[type[Diagnostic], ...] = (Gram, BoxDiscrepancy, MaxError, Variance, Collisions)
 
 DIAGNOSTICS: dict[str, type[Diagnostic]] = {diagnostic.kind: diagnostic for diagnostic in _EVERY}
-"""Every diagnostic by its kind, which is its name in addresses."""
+"""Every diagnostic by its kind, which is its name in URLs."""
 
 __all__ = ["DIAGNOSTICS", "Diagnostic", "Finding", "Takes"]

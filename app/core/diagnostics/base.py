@@ -1,4 +1,4 @@
-"""The base of every diagnostic: options that a client writes, and what is measured with them."""
+"""Base class of the diagnostics, whose fields are options of a request, and helpers to choose rows and seeds."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -15,20 +15,20 @@ from app.core.model import Kind
 from app.core.progress import Progress
 
 Pairs = tuple[Whole, Whole]
-"""The numbers of the rows of some pairs, of one and of the other."""
+"""Row numbers of pairs: of the first rows, and of the second rows."""
 
 DRAWN_PAIRS = 20_000
-"""So many pairs are drawn in a picture of a Gram matrix, or all if there are fewer."""
+"""Most pairs shown in the figure of a Gram matrix."""
 _STRETCHES = 16
 
 
 def map_seeds(seed: int, count: int) -> list[int]:
-    """Seeds for maps of their own, the first ones the same for any count."""
+    """Return seeds for `count` different maps; the first seeds are the same for any count."""
     return [int(word) for word in np.random.SeedSequence(seed).generate_state(count, np.uint64)]
 
 
 def row_pairs(n: int, most: int, seed: int) -> Pairs:
-    """Pairs of rows i > j, each at most once: all n(n − 1)/2 in order, or `most` of them drawn evenly, in order."""
+    """Return different pairs of rows i > j, in order: all n(n − 1)/2, or `most` of them drawn uniformly."""
     total = n * (n - 1) // 2
     if total <= most:
         return find_pairs(np.arange(total))
@@ -37,8 +37,8 @@ def row_pairs(n: int, most: int, seed: int) -> Pairs:
 
 
 def find_pairs(numbers: Whole) -> Pairs:
-    """Rows i > j of pair number i(i − 1)/2 + j."""
-    # The root may be off by rounding.
+    """Return the rows i > j of the pairs with the numbers i(i − 1)/2 + j."""
+    # Rounding of the root may put i off by one.
     i = ((1 + np.sqrt(1 + 8 * numbers.astype(np.float64))) / 2).astype(np.int64)
     i -= i * (i - 1) // 2 > numbers
     i += i * (i + 1) // 2 <= numbers
@@ -46,14 +46,14 @@ def find_pairs(numbers: Whole) -> Pairs:
 
 
 def rms_by_kernel(exact: Matrix, errors: Matrix) -> tuple[list[float], list[float]]:
-    """The middles of stretches of the exact kernel, and the root of the mean square error of the pairs in each.
+    """Return the midpoints of intervals of the exact kernel, and the root mean square error of the pairs in each.
 
-    Stretches have one width; those without a pair are left out.
+    All intervals have one width; intervals without a pair are left out.
     """
     if not len(exact):
         return [], []
     least, width = exact.min(), np.ptp(exact) / _STRETCHES
-    # Pairs of one kernel, or of kernels nearer than numbers can tell, are one stretch.
+    # Pairs with equal kernels, or kernels closer than floats can resolve, are one interval.
     within = np.minimum((exact - least) / (width or 1.0), _STRETCHES - 1).astype(np.int64)
     largest = np.abs(errors).max() or 1.0  # squares of tiny and of huge errors leave the range of float64
     squares = np.bincount(within, np.square(errors / largest), _STRETCHES)
@@ -66,58 +66,58 @@ def rms_by_kernel(exact: Matrix, errors: Matrix) -> tuple[list[float], list[floa
 Answer_co = TypeVar("Answer_co", bound=Mapping[str, object], covariant=True)
 Seed = Annotated[int, Field(ge=0, lt=1 << 64, description="Of everything that is drawn.")]
 GivenRows = Mapping[str, Rows]
-"""Rows behind the gate of the map, by the member of the body that they came in."""
+"""Rows, checked and preprocessed by the map's gate, by their member in the request body."""
 
 
 class Takes(Enum):
-    """Which rows a request for a diagnostic brings."""
+    """Which rows a request for a diagnostic has."""
 
     nothing = "nothing"
     rows = "rows"
     """`vectors`; over HTTP a dataset may be named instead."""
     optional_rows = "optional_rows"
-    """`vectors`, or none: the diagnostic says in `check` when it can do without."""
+    """`vectors`, or none if the diagnostic's `check` accepts that."""
     optional_pairs = "optional_pairs"
-    """`x`, `y`, both or none; row i of one goes with row i of the other."""
+    """`x`, `y`, both or none; row i of `x` is paired with row i of `y`."""
 
 
 class Finding(NamedTuple, Generic[Answer_co]):
     """The result of a diagnostic."""
 
     answer: Answer_co
-    """Numbers, strings, lists and objects, as JSON has them."""
+    """Numbers, strings, lists and objects, as in JSON."""
     drawing: Drawing | None = None
-    """A picture of it; there if and only if the diagnostic `draws`."""
+    """Figure of the answer; present if and only if the diagnostic `draws`."""
 
 
 class Diagnostic(Kind):
-    """One diagnostic: its fields are its options; `check`, `memory_bytes` and `run`, in this order, measure a map.
+    """A diagnostic with its options as fields; `check`, `memory_bytes` and `run`, in this order, measure a map.
 
-    The class docstring and `source`, `choose_when` and `limits` (see `Kind`) are what the catalogue says of it.
+    The class docstring and `source`, `choose_when` and `limits` (see `Kind`) are its entry in the catalogue.
     """
 
     kind: ClassVar[str]
-    """Its name in addresses: `POST /v1/maps/{name}/diagnostics/{kind}`."""
+    """Name in URLs: `POST /v1/maps/{name}/diagnostics/{kind}`."""
     takes: ClassVar[Takes]
-    """The rows that it takes beside its options."""
+    """Rows that a request has beside the options."""
     answer: ClassVar[type]
-    """The type of its answer, a TypedDict. The OpenAPI document is made from it, its docstring and its descriptions."""
+    """Type of the answer, a TypedDict. The OpenAPI document is made from it, its docstring and its descriptions."""
     draws: ClassVar[bool] = False
-    """Whether there is a picture of what it finds."""
+    """Whether the finding has a figure."""
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Raise InvalidInput for what can be seen at once to have no answer; `run` refuses what costs time to see."""
+        """Raise InvalidInput if there clearly is no answer; `run` refuses what takes time to detect."""
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
-        """Memory of rows that the diagnostic makes itself: they are bounded as the rows of a request are."""
+        """Return the memory of rows that the diagnostic makes itself; their limit is that of rows in a request."""
         return 0
 
     memory_advice: ClassVar[str] = ""
-    """What to ask for where `run` takes more memory than any job may; nothing if there is no way."""
+    """Options to choose if `run` takes more memory than any job may; empty if none helps."""
 
     @abstractmethod
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """The most memory that `run` takes beside the map and the rows, asked before anything is computed."""
+        """Return the most memory that `run` takes beside the map and the rows; called before anything is computed."""
 
     @abstractmethod
     def run(
@@ -126,6 +126,6 @@ class Diagnostic(Kind):
         """Measure the map.
 
         The same arguments give the same finding bit for bit, whatever the number of threads, and wherever `progress`
-        stops it and a later call goes on. It is told of each step of a quarter of a second or less, and offered what to
-        go on from. InvalidInput where the rows or the options have no answer.
+        stops the work and a later call resumes it. Each step, of a quarter of a second or less, is reported to
+        `progress` and offers it a state to resume from. Raises InvalidInput if the rows or options have no answer.
         """

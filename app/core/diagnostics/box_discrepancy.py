@@ -1,4 +1,4 @@
-"""The box discrepancy of a map's set on boxes of several scales, beside what Monte Carlo frequencies would have."""
+"""Box discrepancy of a map's set on boxes of several scales, compared with that of Monte Carlo frequencies."""
 
 import math
 from functools import partial
@@ -20,31 +20,31 @@ from app.core.maps import FeatureMap, Gives
 from app.core.papers import QMC
 from app.core.progress import Parts, Progress
 
-# Frequencies, and what pairs of them are computed from, in float64, by coordinate.
+# Per coordinate of a frequency, in float64: itself, and the values from which pairs are computed.
 _BYTES_PER_COORDINATE = 64
-# A side of the box, and the integrals over it.
+# Per side of the box: itself, and the integrals over it.
 _BYTES_PER_SIDE = 2500
 
 
 class Scale(TypedDict):
-    """How far the sides of a box are stretched."""
+    """Factor by which the sides of a box are stretched."""
 
     box_scale: Annotated[float, Field(description="The factor of the box.")]
 
 
 class ScaleError(Scale, Measured):
-    """The box discrepancy on one box, beside that of Monte Carlo frequencies."""
+    """Box discrepancy on one box, beside that of Monte Carlo frequencies."""
 
 
 class BoxErrors(TypedDict):
-    """Box discrepancies of the frequencies and weights; of normalised features, with weights that sum to 1."""
+    """Box discrepancies of the frequencies and weights; for normalised features, the weights are scaled to sum to 1."""
 
     box: Annotated[list[float], Field(description="Half the width of the box in each coordinate.")]
     scales: Annotated[list[ScaleError], Field(description="In the order of `box_scales`.")]
 
 
 class BoxDiscrepancy(Diagnostic):
-    """Mean squared integration error over a box of differences: what the sampler makes of the kernel, without rows."""
+    """Mean squared integration error over a box of differences: how well the set fits the kernel, without rows."""
 
     kind = "box-discrepancy"
     takes = Takes.optional_rows
@@ -65,28 +65,28 @@ class BoxDiscrepancy(Diagnostic):
     ] = (1.0, 0.5, 0.25)
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without frequencies, and a box that is missing, told in two ways, or of another dimension."""
+        """Refuse a map without frequencies, and a box that is missing, given in two ways, or of another dimension."""
         feature_map.check_gives(Gives.frequencies)
         if (self.box is None) != bool(rows):
             raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
         self._box(feature_map, rows)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of the frequencies and of the integrals over the sides of a box."""
+        """Return the memory of the frequencies and of the integrals over the sides of a box."""
         d = feature_map.spec.input_dim
         return _BYTES_PER_COORDINATE * feature_map.n_frequencies * d + _BYTES_PER_SIDE * d
 
     def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[BoxErrors]:
-        """Box discrepancies of the map's frequencies and weights on the box times each scale.
+        """Measure box discrepancies of the map's frequencies and weights on the box times each scale.
 
-        InvalidInput where the kernel is no product, or a box is too wide.
+        Raises InvalidInput if the kernel is not a product, or a box is too wide.
         """
         box = self._box(feature_map, rows)
         frequencies, weights, kernel, _ = feature_map.spectrum()
         parts, s = Parts(progress), len(weights)
 
         def at(scale: float, within: Progress) -> ScaleError:
-            with np.errstate(over="ignore"):  # a box of infinity is refused by name
+            with np.errstate(over="ignore"):  # an infinite box is refused later
                 scaled = scale * box
             found = box_discrepancy.BoxDiscrepancy(kernel, scaled, threads).measure(frequencies, weights, within)
             return {"box_scale": scale, **found}
@@ -102,7 +102,7 @@ class BoxDiscrepancy(Diagnostic):
         return Finding(answer, drawing(answer))
 
     def _box(self, feature_map: FeatureMap, rows: GivenRows) -> NDArray[np.float64]:
-        """b, half the width of the box, (d,): as given, or the reach of differences of prepared rows."""
+        """Return b, half the width of the box, (d,): as given, or the largest differences of the prepared rows."""
         d = feature_map.spec.input_dim
         if self.box is None:
             vectors = rows["vectors"]
@@ -117,7 +117,7 @@ class BoxDiscrepancy(Diagnostic):
 
 
 def drawing(answer: BoxErrors) -> Drawing:
-    """Root mean squared errors against the factor of the box: the map's, and what Monte Carlo has on average."""
+    """Plot root mean squared errors against the factor of the box: of the map, and of Monte Carlo on average."""
     found = sorted(answer["scales"], key=lambda one: one["box_scale"])
     labels: dict[Literal["normalized", "expected_monte_carlo"], str] = {
         "normalized": "this map",
@@ -125,7 +125,7 @@ def drawing(answer: BoxErrors) -> Drawing:
     }
     curves, untold = [], 0
     for colour, (member, label) in zip((0, None), labels.items(), strict=True):
-        # What is rounding may be 0 or less, and has no logarithm.
+        # A discrepancy as small as rounding errors may be 0 or less, and has no logarithm.
         points = [(one["box_scale"], math.sqrt(one[member])) for one in found if one[member] > 0]
         untold += len(found) - len(points)
         if points:

@@ -29,76 +29,76 @@ from app.core.maps import FeatureMap, Gives
 from app.core.papers import GMM
 from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 
-# Of a pair: indices, kernels, rates and estimates, and these as they are kept.
+# Per pair: indices, kernels, rates and estimates, and their copies in a state.
 _BYTES_PER_PAIR = 300
-# What an exact kernel may be off by, which matters where an interval ends at it: at 0 and 1.
+# Rounding error of an exact kernel, which matters where an interval ends at the kernel: at 0 and 1.
 _ROUNDING = 1e-12
 
 
 @with_config(use_attribute_docstrings=True)
 class Exact(TypedDict):
-    """The min-max kernel."""
+    """The exact min-max kernel."""
 
     mean: float
-    """Over the pairs."""
+    """Mean over the pairs."""
 
 
 @with_config(use_attribute_docstrings=True)
 class Collided(TypedDict):
-    """How often codes that are written in one way agree, and how good an estimate of the kernel is made of that."""
+    """How often codes of one encoding agree, and how well the kernel is estimated from their agreement."""
 
     rate: float
     """Share of codes that agree, over all pairs."""
     mean: float | None
-    """Of the estimate; null where no pair has one."""
+    """Mean of the estimate; null if no pair has one."""
     bias: float | None
-    """Of the estimate; null where no pair has one."""
+    """Bias of the estimate; null if no pair has one."""
     rms_error: float | None
-    """Of the estimate; null where no pair has one."""
+    """Root mean square error of the estimate; null if no pair has one."""
     coverage: float | None
-    """Share of the pairs whose 95 % interval, that of `/similarity` for vectors, holds the kernel."""
+    """Share of the pairs whose 95 % interval, as `/similarity` returns it for vectors, contains the kernel."""
 
 
 @with_config(use_attribute_docstrings=True)
 class RbfEstimate(TypedDict):
-    """The RBF kernel, and its estimate from full samples."""
+    """The RBF kernel and its estimate from full samples."""
 
     exact: float
-    """Mean of the kernel itself."""
+    """Mean of the exact RBF kernel."""
     mean: float
-    """Of the estimate."""
+    """Mean of the estimate."""
     bias: float
-    """Of the estimate."""
+    """Bias of the estimate."""
     rms_error: float
-    """Of the estimate."""
+    """Root mean square error of the estimate."""
     link_bias: float
-    """The part of the bias that stays however many hashes there are, as the link is not exact."""
+    """Part of the bias that no number of hashes reduces, as the link between the two kernels is not exact."""
     coverage: float
-    """Share of the pairs whose 95 % interval holds the kernel."""
+    """Share of the pairs whose 95 % interval contains the RBF kernel."""
 
 
 @with_config(use_attribute_docstrings=True)
 class CollisionErrors(TypedDict):
-    """Collision rates against the exact kernel.
+    """Collision rates compared with the exact kernel.
 
-    Pairs that one bit of the index says nothing of, as both rows are of one sign, are left out of the means of `b_bit`.
+    The means of `b_bit` leave out pairs about which one bit of the index says nothing, as both rows have one sign.
     """
 
     pairs: int
-    """How many were looked at."""
+    """Number of pairs compared."""
     exact: Exact
     full: Collided
-    """Samples (i*, t*)."""
+    """For samples (i*, t*)."""
     zero_bit: Collided
-    """i* alone."""
+    """For i* alone."""
     b_bit: Collided
-    """Codes of b bits; what agrees by chance is taken out."""
+    """For codes of b bits, corrected for agreement by chance."""
     rbf: RbfEstimate | None
-    """With gamma."""
+    """For the RBF kernel; null without gamma."""
 
 
 class Collisions(Diagnostic):
-    """Collision rates of codes against the exact min-max kernel over pairs of rows: full, 0-bit and b-bit."""
+    """Collision rates of full, 0-bit and b-bit codes, compared with the exact min-max kernel over pairs of rows."""
 
     kind = "collisions"
     takes = Takes.rows
@@ -116,7 +116,7 @@ class Collisions(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without codes, fewer than 2 rows, and gamma with another power than 1."""
+        """Refuse a map without samples (i*, t*), fewer than 2 rows, and gamma if the kernel's power is not 1."""
         if Gives.samples not in feature_map.gives:
             kind = feature_map.spec.kernel.kind
             also = "; /similarity tells how often signed codes agree" if Gives.codes in feature_map.gives else ""
@@ -128,19 +128,19 @@ class Collisions(Diagnostic):
             raise InvalidInput(refusal, "/gamma")
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of some samples of all rows, and of what is known of the pairs."""
+        """Return the memory of a block of samples of all rows, and of the results of the pairs."""
         n = int(rows["vectors"].shape[0])
         return block_bytes(n, feature_map.n_output) + _BYTES_PER_PAIR * min(self.pairs, n * (n - 1) // 2)
 
     def run(
         self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int
     ) -> Finding[CollisionErrors]:
-        """Collision rates of all pairs of different rows, or of `pairs` of them drawn evenly.
+        """Measure collision rates of all pairs of different rows, or of `pairs` of them drawn uniformly.
 
-        Samples (i*, t*) and i* alone are estimates as they are; what codes of b bits agree by chance is taken out of
-        theirs. Means are over pairs at one seed of the map: pairs share rows and hashes, so the mean of the full
-        samples is off by more than its pairs' number suggests. InvalidInput for rows without a sample; InvalidOption
-        for bits out of range.
+        The rates of samples (i*, t*) and of i* alone are used as estimates directly; rates of codes of b bits are
+        corrected for agreement by chance. Means are over pairs at one seed of the map: pairs share rows and hashes, so
+        the mean of the full samples is off by more than the number of pairs suggests. Raises InvalidInput for rows
+        without a sample, and InvalidOption for bits out of range.
         """
         vectors = rows["vectors"]
         n, s = vectors.shape[0], feature_map.n_output
@@ -173,7 +173,7 @@ class Collisions(Diagnostic):
 def _collision_figures(
     counts: Whole, s: int, value: Matrix, exact: Matrix, chance: float | Matrix = 0.0, true_chance: float | Matrix = 0.0
 ) -> Collided:
-    """Figures of the estimates `value` that were made of how many of s codes agree."""
+    """Return figures of the estimates `value`, which were made from the counts of s codes that agree."""
     rate, known = float((counts / s).mean()), np.isfinite(value)
     if not known.any():
         return Collided(rate=rate, mean=None, bias=None, rms_error=None, coverage=None)
@@ -199,7 +199,7 @@ def _of_rbf(full: Whole, s: int, exact: Matrix, rbf: Matrix, estimate: Matrix, g
 
 
 def _coverage(intervals: Matrix, exact: Matrix) -> float:
-    """The share of the intervals (n, 2) that hold their kernel, up to its rounding."""
+    """Return the share of the intervals (n, 2) that contain their kernel, up to its rounding."""
     low, high = intervals[:, 0] - _ROUNDING, intervals[:, 1] + _ROUNDING
     return float(((low <= exact) & (exact <= high)).mean())
 
@@ -209,25 +209,25 @@ def _summary(estimate: Matrix, exact: Matrix) -> tuple[float, float, float]:
     return float(estimate.mean()), float(error.mean()), float(np.sqrt(np.mean(error**2)))
 
 
-# Codes compared at a time, and entries of rows.
+# Codes, or entries of rows, that are compared at a time.
 _CODES_PER_BLOCK = _ENTRIES_PER_BLOCK = 1 << 20
-# Samples held at a time, if that makes no fewer hashes.
+# Samples held at a time, and the fewest hashes of all rows that are held, even if they have more samples.
 _SAMPLES_PER_BLOCK, _LEAST_HASHES = 1 << 22, 64
-# A sample and its code.
+# Per sample: itself and its code.
 _BYTES_PER_SAMPLE = 32
-# Both rows of as many pairs as are compared at a time.
+# Both rows of the pairs that are compared at a time.
 _BLOCK_BYTES = 64 * _ENTRIES_PER_BLOCK
 
 
 def block_bytes(n: int, s: int) -> int:
-    """Memory for what is counted at a time of n rows with s hashes each."""
+    """Return the memory for the hashes counted at a time, of n rows with s hashes each."""
     return _BYTES_PER_SAMPLE * n * min(s, _hashes_per_block(n)) + _BLOCK_BYTES
 
 
 def agreement_counts(
     feature_map: FeatureMap, vectors: Rows, pairs: Pairs, by: Encoder, gamma: float | None, progress: Progress
 ) -> dict[str, Array]:
-    """Exact kernels and counts of agreeing codes, pair by pair, by the names that `_zeros` explains."""
+    """Compute exact kernels and counts of agreeing codes, pair by pair, under the names that `_zeros` explains."""
     n, s, (i, j) = vectors.shape[0], feature_map.n_output, pairs
     found, kept = _zeros(n, len(i), gamma), unpack_arrays(progress.restore())
     if kept.keys() == found.keys():  # an older version kept less
@@ -251,7 +251,7 @@ def agreement_counts(
         found["done"] += 1
         pause()
     for block in hashes[found["done"] - len(kernels) :]:
-        # What a block adds is added at its end, for what is kept before must not hold a part of it.
+        # Counts of a block are added at its end, as a state kept before must not contain a part of them.
         added = _agreements(feature_map.samples(vectors, block, pause), by, block.start, pairs, pause)
         for name, counts in added.items():
             found[name] += counts
@@ -261,11 +261,11 @@ def agreement_counts(
 
 
 def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
-    """Zeros for what is to be computed of n rows and some pairs of them, by name.
+    """Return zeros, by name, for the results of n rows and some pairs of them.
 
     `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
-    codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: how many of its samples, their i*, and its
-    codes agree. `odd`: how many codes of each row are odd. `done`: how many blocks are.
+    codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: for each pair, how many samples, i*, and
+    codes agree. `odd`: how many codes of each row are odd. `done`: how many blocks are done.
     """
     return {
         "exact": np.zeros(pairs),
@@ -278,7 +278,7 @@ def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
 
 
 def _agreements(samples: Samples, by: Encoder, first_hash: int, pairs: Pairs, pause: Pause) -> dict[str, Whole]:
-    """The counts `full`, `zero_bit`, `b_bit` and `odd` for samples (n, hashes, 2) from `first_hash` on."""
+    """Return the counts `full`, `zero_bit`, `b_bit` and `odd` for samples (n, hashes, 2) from `first_hash` on."""
     i, j = pairs
     codes = by.encode(samples, first_hash)
     written = {"full": samples, "zero_bit": samples[..., 0], "b_bit": codes}
@@ -291,18 +291,18 @@ def _agreements(samples: Samples, by: Encoder, first_hash: int, pairs: Pairs, pa
 
 
 def _hashes_per_block(n: int) -> int:
-    """How many hashes of n rows are held at a time; with fewer, the entries of the rows would be read too often."""
+    """Return how many hashes of n rows are held at a time; with fewer, entries of rows would be read too often."""
     return max(_LEAST_HASHES, _SAMPLES_PER_BLOCK // n)
 
 
 def drawing(ways: Mapping[str, Matrix], exact: Matrix, rbf: tuple[Matrix, Matrix] | None, s: int) -> Drawing:
-    """A panel for each way to write codes; their errors by the kernel; the estimate of the RBF kernel.
+    """Plot a panel for each encoding, a panel of their errors by the kernel, and the estimate of the RBF kernel.
 
     Args:
-        ways: the estimates of the pairs for each way, some not finite where there is none.
+        ways: the estimates of the pairs for each encoding; not finite for pairs without an estimate.
         exact: the kernels of the pairs.
-        rbf: the RBF kernels of the pairs and their estimates, if they were asked for.
-        s: how many hashes.
+        rbf: the RBF kernels of the pairs and their estimates, if they were requested.
+        s: number of hashes.
     """
     of = len(ways) + (rbf is not None)
     panels = [_panel(name, exact, value, colour, of) for colour, (name, value) in enumerate(ways.items())]
@@ -313,7 +313,7 @@ def drawing(ways: Mapping[str, Matrix], exact: Matrix, rbf: tuple[Matrix, Matrix
 
 
 def _panel(name: str, exact: Matrix, value: Matrix, colour: int, of: int) -> Panel:
-    """Estimate against exact kernel of the pairs that have an estimate, beside the diagonal."""
+    """Plot estimate against exact kernel for the pairs that have an estimate, beside the diagonal."""
     known = np.isfinite(value)
     marks: list[Density | Curve] = []
     if known.any():
@@ -326,7 +326,7 @@ def _panel(name: str, exact: Matrix, value: Matrix, colour: int, of: int) -> Pan
 
 
 def _errors_panel(ways: Mapping[str, Matrix], exact: Matrix, s: int) -> Panel:
-    """Root mean square errors of each way by the kernel g, and √(g(1 − g)/s), which full samples have."""
+    """Plot root mean square errors of each encoding by the kernel g, and √(g(1 − g)/s), the theory for full samples."""
     marks = []
     for colour, (name, value) in enumerate(ways.items()):
         known = np.isfinite(value)

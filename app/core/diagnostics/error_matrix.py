@@ -1,4 +1,4 @@
-"""The matrix of the errors of a Gram matrix, tile by tile, and what is told of it."""
+"""The matrix of the errors of a Gram matrix, tile by tile, and its figures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -22,14 +22,14 @@ from app.core.progress import Pause, Progress, begin_anew, no_pause, pack_arrays
 from app.core.row_variation import row_variation
 from app.core.samplers.normal_law import NORMAL_LAW
 
-# Of a correction, absolute: that of features in float32.
+# Largest absolute rounding error of a correction: that of features in float32.
 _MOST_ROUNDING = 1e-7
-# Of the product that gives the covariance, on one thread.
+# Multiplications per second in the product for the covariance, on one thread.
 _PRODUCTS_PER_SECOND = 1 << 34
 
 
 class Estimator(StrEnum):
-    """An estimate of the kernel of two rows: the map's, or that corrected by one or two moments of its frequencies."""
+    """Estimate of the kernel of two rows: the map's, as it is or corrected by one or two moments of its frequencies."""
 
     map = "map"
     cv1 = "cv1"
@@ -37,24 +37,24 @@ class Estimator(StrEnum):
 
 
 class ControlVariates:
-    """Equation (10) of the moment-matching paper with the optimal coefficients β₁ = β₂ = k(δ).
+    """Control variates: equation (10) of the moment-matching paper with the optimal coefficients β₁ = β₂ = k(δ).
 
     With δ = x − y and a map's weights ξ,
 
         cv1 = k̂ + k(δ) i δ·μ̂,   cv2 = cv1 + ½ k(δ) δᵀ(Σ̂ − Σ_l ξ_l Σ)δ,   μ̂ = Σ ξ_l w_l,   Σ̂ = Σ ξ_l w_l w_lᵀ.
 
-    The coefficients are optimal for frequencies N(0, Σ) drawn independently; k(δ) in them is the exact kernel, so these
-    are yardsticks, not features. In the real forms cov(cos w·δ, w·δ) = 0: the optimal β₁ is 0. Weights of a rule, of
-    either sign, enter the sample moments; a set that has the moments already, such as a moment-matched one or a grid,
-    is left as it is.
+    The coefficients are optimal for frequencies N(0, Σ) drawn independently. They contain the exact kernel k(δ), so
+    the estimates serve for comparison and cannot be features. In the real forms cov(cos w·δ, w·δ) = 0: the optimal β₁
+    is 0. Weights of a rule, of either sign, enter the sample moments; a set that has the moments already, such as a
+    moment-matched set or a grid, is not changed.
 
-    Far from one another, where k(δ) is 0, so is the correction, which no moment outgrows.
+    Where k(δ) is 0, as for distant rows, the correction is 0, however large the moments are.
 
     `before_long_call` is called if finding the moments may take more than a second.
 
     Raises:
-        InvalidInput: the kernel is not one normal law's, features are normalised and so no mean over frequencies, or
-            the moments leave the range of float64.
+        InvalidInput: the kernel is not that of one normal law, features are normalised and so not a mean over
+            frequencies, or the moments leave the range of float64.
     """
 
     def __init__(self, feature_map: FeatureMap, before_long_call: Pause = no_pause) -> None:
@@ -76,11 +76,11 @@ class ControlVariates:
         self._is_complex = spec.form is Form.complex
         if frequencies.size * frequencies.shape[1] > _PRODUCTS_PER_SECOND:
             before_long_call()
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             self._mean: Matrix = weights @ frequencies
             self._excess: Matrix = (frequencies.T * weights) @ frequencies
             self._excess[np.diag_indices_from(self._excess)] -= weights.sum() * deviations**2
-            # Of its norm, as a bound that does not square its entries.
+            # A bound of its norm that does not square its entries.
             self._size = len(self._excess) * float(np.abs(self._excess).max())
         if not (np.isfinite(self._mean).all() and np.isfinite(self._size)):
             raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
@@ -88,15 +88,15 @@ class ControlVariates:
     def estimate(
         self, estimator: Estimator, x: Matrix, y: Matrix, exact: Matrix, approximate: Array, pause: Pause = no_pause
     ) -> Array:
-        """The estimates of a Gram block, (n, m), float64 or complex128.
+        """Return the estimates of a Gram block, (n, m), float64 or complex128.
 
-        Rows x, (n, d), and y, (m, d), are as the kernel takes them (prepared); `exact` is their kernel, (n, m), and
-        `approximate` are the inner products of their features. InvalidInput where a product of rows and moments leaves
-        the range of float64.
+        Rows x, (n, d), and y, (m, d), are prepared as the kernel takes them; `exact` is their kernel, (n, m), and
+        `approximate` are the inner products of their features. Raises InvalidInput if a product of rows and moments
+        leaves the range of float64.
         """
         if estimator is Estimator.map:
             return approximate
-        with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+        with np.errstate(over="ignore", invalid="ignore"):  # refused below
             if self._is_complex:
                 approximate = approximate + 1j * _correct(exact, np.subtract.outer(x @ self._mean, y @ self._mean))
                 pause()
@@ -108,9 +108,9 @@ class ControlVariates:
         return approximate
 
     def _quadratic(self, x: Matrix, y: Matrix, exact: Matrix, pause: Pause) -> Matrix:
-        """δᵀ(Σ̂ − Σ_l ξ_l Σ)δ, (n, m), of no use where the kernel is 0.
+        """Compute δᵀ(Σ̂ − Σ_l ξ_l Σ)δ, (n, m); values are meaningless where the kernel is 0.
 
-        Multiplied out, and from the differences themselves where rows are so long that little would be left of it.
+        The form is multiplied out, or computed from the differences where long rows would make this inaccurate.
         """
         x_excess = x @ self._excess
         quadratic: Matrix = np.add.outer(np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", y @ self._excess, y))
@@ -118,7 +118,7 @@ class ControlVariates:
         quadratic -= 2 * (x_excess @ y.T)
         pause()
         terms = np.add.outer(*(self._size * np.square(rows.astype(np.float64)).sum(axis=1) for rows in (x, y)))
-        # Written so that what is not finite is off too.
+        # Written so that values that are not finite count as off too.
         is_off = ~(np.finfo(np.float64).eps * terms * exact <= _MOST_ROUNDING) & (exact > 0)
         for i in np.flatnonzero(is_off.any(axis=1)):
             differences = y[is_off[i]].astype(np.float64) - x[i]
@@ -128,36 +128,36 @@ class ControlVariates:
 
 
 def _correct(exact: Matrix, control: Matrix) -> Matrix:
-    """k(δ) times a control, 0 where the kernel is, whatever the control; InvalidInput where that is not finite."""
+    """Return k(δ) times a control, 0 where the kernel is 0; InvalidInput if a product is not finite."""
     product = exact * np.where(exact == 0, 0.0, control)
     if not np.isfinite(product).all():
         raise InvalidInput("products of rows and moments leave the range of float64", "/estimators")
     return product
 
 
-# Rows of a tile: four million entries, so that what is computed of a tile at a time stays small.
+# Rows of a tile: four million entries, so that temporary arrays of a tile stay small.
 TILE_ROWS = 2048
 # Relative accuracy of the spectral norm: residual of the eigenpair over the eigenvalue, which bounds its error.
 SPECTRAL_TOLERANCE = 1e-7
-# Up to here all eigenvalues are as quickly computed as one.
+# Up to this many rows, all eigenvalues are computed as quickly as one.
 _MOST_ROWS_DENSE = 64
 # Tiles that take more are not kept in a state: writing them would take longer than computing them again.
 MOST_KEPT_BYTES = 1 << 26
 
 
 def tile_places(n: int) -> Iterator[tuple[slice, slice]]:
-    """Rows and columns of the tiles of the lower triangle, the diagonal included; those on it are whole squares."""
+    """Yield rows and columns of the tiles of the lower triangle; tiles on the diagonal are whole squares."""
     for rows in row_blocks(n, TILE_ROWS):
         for columns in row_blocks(rows.stop, TILE_ROWS):
             yield rows, columns
 
 
 class HermitianTiles:
-    """Tiles set one after the other, in the order of `tile_places`; sums over the whole matrix; its spectral norm.
+    """Tiles of a Hermitian matrix, set in the order of `tile_places`, with sums over the matrix and its spectral norm.
 
-    Entries are rounded to float32 (complex64), each to 6e-8 of itself: half the memory, (n²/2)·4 bytes or twice that,
-    and no loss that the tolerance of the norm would show. Sums are of the entries before, in float64, and so are
-    products. Given the arrays of what `state` gave earlier, it goes on from there.
+    Entries are rounded to float32 (complex64), each to 6e-8 of itself: this takes half the memory, (n²/2)·4 bytes or
+    twice that, and loses nothing beyond the tolerance of the norm. Sums are over the entries before rounding; sums and
+    products are in float64. Given the arrays of an earlier `state`, the object continues from there.
     """
 
     def __init__(self, n: int, is_complex: bool, state: Mapping[str, Array] | None = None) -> None:
@@ -177,7 +177,7 @@ class HermitianTiles:
                 held = held[prod(shape) :]
 
     def state(self, **others: Array) -> bytes:
-        """The sums, all tiles that are set, and others; empty, which is to begin anew, if the tiles are too large."""
+        """Pack the sums, all tiles set and `others`; return an empty state, to start again, if tiles are too large."""
         if sum(tile.nbytes for _, _, tile in self._tiles) > MOST_KEPT_BYTES:
             return begin_anew()
         held = np.concatenate([np.empty(0, self._stored), *(tile.ravel() for _, _, tile in self._tiles)])
@@ -185,13 +185,13 @@ class HermitianTiles:
 
     @property
     def missing(self) -> list[tuple[slice, slice]]:
-        """The places of the tiles that are not set yet."""
+        """Places of the tiles that are not set yet."""
         return self._places[len(self._tiles) :]
 
     def add(self, tile: Array, pause: Pause = no_pause) -> None:
-        """Set the tile at the first of the missing places, after the last pause; InvalidInput if it leaves float32."""
+        """Set the tile at the first missing place, after the last pause; InvalidInput if it leaves float32."""
         rows, columns = self.missing[0]
-        with np.errstate(over="ignore"):  # refused by name below
+        with np.errstate(over="ignore"):  # refused below
             stored = tile.astype(self._stored)
         if not np.isfinite(stored).all():
             raise InvalidInput("errors of these rows leave the range of float32", "/estimators")
@@ -205,11 +205,11 @@ class HermitianTiles:
         self.squares += twice * float(np.vdot(size, size))
 
     def __iter__(self) -> Iterator[tuple[bool, Array]]:
-        """Every tile, and whether it stands for its mirror image too."""
+        """Yield whether a tile also stands for its mirror image, and the tile."""
         return ((rows != columns, tile) for rows, columns, tile in self._tiles)
 
     def row_squares(self, pause: Pause = no_pause) -> Matrix:
-        """Σ_j |E_ij|² of each row i, (n,); every tile has to be set."""
+        """Return Σ_j |E_ij|² of each row i, (n,); every tile must be set."""
         sums: Matrix = np.zeros(self._n)
         for rows, columns, tile in self._tiles:
             for part in row_blocks(len(tile), _ROWS_PER_PART):
@@ -221,16 +221,16 @@ class HermitianTiles:
         return sums
 
     def spectral_norm(self, pause: Pause = no_pause) -> float:
-        """The largest |eigenvalue|, to `SPECTRAL_TOLERANCE` of itself, by Lanczos' method from a fixed start.
+        """Return the largest |eigenvalue|, to `SPECTRAL_TOLERANCE` of itself, by Lanczos' method from a fixed start.
 
-        It takes products with the whole matrix, some 25 of them, and pauses within each.
+        It takes about 25 products with the whole matrix, and pauses within each.
         """
         scale = max(float(np.abs(tile).max()) for _, _, tile in self._tiles)
         if scale == 0:
             return 0.0
         if self._n <= _MOST_ROWS_DENSE:
             return float(np.linalg.norm(self._tiles[0][2].astype(self._summed), 2))
-        # Scaled, so that nothing inside takes a small error for a zero.
+        # Scaled, so that the solver does not take small errors for zeros.
         operator = scipy.sparse.linalg.LinearOperator(
             (self._n, self._n), matvec=lambda v: self.product(v.ravel(), pause) / scale, dtype=self._summed
         )
@@ -242,10 +242,10 @@ class HermitianTiles:
         return scale * float(abs(largest[0]))
 
     def product(self, vector: Array, pause: Pause = no_pause) -> Array:
-        """The whole matrix times a vector, both (n,); every tile has to be set."""
+        """Return the whole matrix times a vector, both (n,); every tile must be set."""
         vector = np.ascontiguousarray(vector, self._summed)
         product = np.zeros(self._n, self._summed)
-        # What a tile off the diagonal adds as its own mirror image; of a whole square that is dropped.
+        # A tile off the diagonal also adds its mirror image; that of a whole square is written here and dropped.
         dropped = np.empty(min(self._n, TILE_ROWS), self._summed)
         for rows, columns, tile in self._tiles:
             mirrored = dropped[: tile.shape[1]] if rows == columns else product[columns]
@@ -256,7 +256,7 @@ class HermitianTiles:
 
 @jit
 def _add_products(tile: Array, by_row: Array, by_column: Array, to_row: Array, to_column: Array) -> None:
-    """Add tile·by_column and tileᴴ·by_row in one pass, four rows at a time: sums that wait for each other are slow."""
+    """Add tile·by_column and tileᴴ·by_row in one pass, four rows at a time: dependent sums are slow."""
     fours = tile.shape[0] - tile.shape[0] % 4
     for i in range(0, fours, 4):
         a, b, c, d = tile[i], tile[i + 1], tile[i + 2], tile[i + 3]
@@ -279,7 +279,7 @@ def _add_products(tile: Array, by_row: Array, by_column: Array, to_row: Array, t
             to_column[j] += np.conj(tile[i, j]) * by_row[i]
 
 
-# Odd, so that errors about 0, such as the diagonal's, are not shared out by chance between two bins.
+# Odd, so that errors near 0, such as the diagonal's, are in one bin, not divided by chance between two.
 BINS = 61
 # Rows of a tile whose errors are counted at a time.
 _ROWS_PER_PART = 256
@@ -287,20 +287,20 @@ _ROWS_PER_PART = 256
 
 @with_config(use_attribute_docstrings=True)
 class Figures(TypedDict):
-    """Sizes of E = K̂ − K, the matrix of a Gram matrix's errors; all its n² entries count."""
+    """Sizes of E = K̂ − K, the errors of a Gram matrix, over all its n² entries."""
 
     relative_frobenius: float
-    """‖E‖_F/‖K‖_F. The `report` of a learned map has it as `gram_error`, of some rows of its dataset, and
-    recommendations as `error_mean`.
+    """‖E‖_F/‖K‖_F. It is `gram_error` in the `report` of a learned map, for some rows of its dataset, and `error_mean`
+    in recommendations.
     """
     relative_spectral: float
     """‖E‖₂/‖K‖₂."""
     max_abs: float
     """max |E_ij|."""
     mean_square: float
-    """The mean of |E_ij|²."""
+    """Mean of |E_ij|²."""
     bias: float
-    """The mean of E_ij, which is real, as E is Hermitian."""
+    """Mean of E_ij, which is real, as E is Hermitian."""
 
 
 class Tile(NamedTuple):
@@ -309,17 +309,17 @@ class Tile(NamedTuple):
     rows: slice
     columns: slice
     x: Rows
-    """The vectors of its rows."""
+    """Vectors of the tile's rows."""
     y: Rows
-    """The vectors of its columns; on the diagonal the same object as `x`, so that a map does its work once."""
+    """Vectors of the tile's columns; on the diagonal the same object as `x`, so that a map transforms them once."""
 
 
 Estimate = Callable[[Tile, Matrix, Pause], Array]
-"""Gives the estimate of a tile, from the tile and its exact kernel; its third argument is called between steps."""
+"""Function from a tile and its exact kernel to the estimate of the tile; it calls its third argument between steps."""
 
 
 class Sketch(TypedDict):
-    """What to draw: a histogram of E_ij over all entries, and the errors of some pairs i > j by their exact kernel.
+    """Data of a figure: a histogram of E_ij over all entries, and errors of some pairs i > j by their exact kernel.
 
     In the form complex, the histogram is of |E_ij|, and the errors of the pairs are those of the real part.
     """
@@ -327,17 +327,17 @@ class Sketch(TypedDict):
     edges: list[float]
     counts: list[int]
     kernel: list[float]
-    """The middles of stretches of the exact kernel that have pairs."""
+    """Midpoints of the intervals of the exact kernel that have pairs."""
     rms: list[float]
-    """The root of the mean square error of the pairs of each stretch."""
+    """Root mean square error of the pairs in each interval."""
 
 
 def estimates_of(
     feature_map: FeatureMap, estimators: Sequence[Estimator], vectors: Rows, before_long_call: Pause = no_pause
 ) -> dict[str, Estimate]:
-    """How to estimate the tiles of the Gram matrix of the vectors, by the name of the estimator.
+    """Return functions that estimate tiles of the Gram matrix of the vectors, by the name of the estimator.
 
-    InvalidInput for control variates that have no meaning for this map.
+    Raises InvalidInput for control variates that are not defined for this map.
     """
     if not set(estimators) - {Estimator.map}:
         return {Estimator.map.value: lambda tile, _, pause: feature_map.gram(tile.x, tile.y, pause)}
@@ -355,10 +355,10 @@ def estimates_of(
 
 
 class ErrorMatrix:
-    """The errors E = K̂ − K of a Gram matrix, of which one triangle is held; `estimate` gives tiles of K̂.
+    """The errors E = K̂ − K of a Gram matrix, held as one triangle; `estimate` returns tiles of K̂.
 
-    Of the pairs i > j exact and estimated kernels are noted for a picture. `progress` is told how many tiles are done;
-    its states hold the tiles of matrices that are not too large.
+    For `pairs` i > j, exact and estimated kernels are kept for a figure. The number of tiles done is reported to
+    `progress`; its states hold the tiles unless the matrix is too large.
     """
 
     def __init__(
@@ -380,7 +380,7 @@ class ErrorMatrix:
             self._tiles.add(errors, self._pause)
 
     def figures(self, frobenius: float, spectral: float) -> Figures:
-        """Sizes of the errors; the relative ones are over these norms of the exact matrix K."""
+        """Return sizes of the errors; relative sizes are divided by these norms of the exact matrix K."""
         entries, tiles = self._n**2, self._tiles
         return Figures(
             relative_frobenius=float(np.sqrt(tiles.squares)) / frobenius,
@@ -391,19 +391,19 @@ class ErrorMatrix:
         )
 
     def interval(self, frobenius: float, of_rows: Sequence[float]) -> tuple[float, float]:
-        """Where `relative_frobenius` lies on as many other rows in 95 % of cases; by Σ_j K_ij² of each row, (n,)."""
+        """Return the 95 % interval of `relative_frobenius` on as many other rows; `of_rows` is Σ_j K_ij², (n,)."""
         variation = row_variation(self._tiles.row_squares(self._pause), np.array(of_rows))
         return variation.interval(float(np.sqrt(self._tiles.squares)) / frobenius)
 
     def sketch(self) -> Sketch:
-        """The histogram of the errors, and those of the sampled pairs by their kernel."""
+        """Return the histogram of the errors, and errors of the sampled pairs by their kernel."""
         least, largest = 0.0 if self._is_complex else -1.0, self._tiles.largest
         counts, edges = np.zeros(BINS, np.int64), np.linspace(least, 1.0, BINS + 1)
         for mirrored, tile in self._tiles:
             for part in row_blocks(len(tile), _ROWS_PER_PART):
-                # As parts of the largest: the bins of tiny errors themselves may be narrower than numbers lie.
+                # Relative to the largest: bins of tiny errors may be narrower than the spacing of floats.
                 values = (np.abs(tile[part]) if self._is_complex else tile[part]) / np.float64(largest or 1.0)
-                # Rounding to float32 takes the largest out of the range.
+                # Rounding to float32 may take the largest out of the range.
                 found, _ = np.histogram(np.clip(values, least, 1.0), BINS, (least, 1.0))
                 counts += (2 if mirrored else 1) * found
                 self._pause()
@@ -412,7 +412,7 @@ class ErrorMatrix:
         return Sketch(edges=(largest * edges).tolist(), counts=counts.tolist(), kernel=kernel, rms=rms)
 
     def density(self, of: int) -> Density:
-        """The errors of the sampled pairs against their exact kernel, one density of `of` in a drawing."""
+        """Return the errors of the sampled pairs against their exact kernel, as one of `of` densities in a figure."""
         exact, estimate = self._scatter
         return density(exact, estimate - exact, "pairs", of=of)
 
@@ -421,7 +421,7 @@ class ErrorMatrix:
 
 
 def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> tuple[float, float, list[float]]:
-    """Frobenius and spectral norm of the exact matrix K, and Σ_j K_ij² of each row; tells `progress` of tiles done."""
+    """Return Frobenius and spectral norm of the exact matrix K, and Σ_j K_ij² of each row; report tiles done."""
     tiles = HermitianTiles(vectors.shape[0], False, unpack_arrays(progress.restore()))
     pause = partial(progress.checkpoint, tiles.state)
     for tile in _tiles_to_set(tiles, vectors, progress, pause):
@@ -430,7 +430,7 @@ def exact_norms(feature_map: FeatureMap, vectors: Rows, progress: Progress) -> t
 
 
 def _tiles_to_set(tiles: HermitianTiles, vectors: Rows, progress: Progress, pause: Pause) -> Iterator[Tile]:
-    """The tiles that are missing, one after the other; tells of each and pauses when it is done."""
+    """Yield the missing tiles one after the other; report each, and pause when it is done."""
     of = len([*tile_places(vectors.shape[0])])
     for done, (rows, columns) in enumerate(tiles.missing, of - len(tiles.missing)):
         progress.report(done, of)

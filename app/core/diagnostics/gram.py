@@ -1,4 +1,4 @@
-"""How far a map's Gram matrix is from the kernel's, beside that of Monte Carlo frequencies."""
+"""How far a map's Gram matrix is from the kernel's, compared with that of Monte Carlo frequencies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -42,29 +42,29 @@ from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 MOST_ROWS = 20_000
 
 _Size = Literal["relative_frobenius", "relative_spectral", "max_abs", "mean_square"]
-# The figures that are sizes, and so have a ratio to another's.
+# The figures that are sizes, so that ratios to those of a baseline make sense.
 _SIZES: tuple[_Size, ...] = get_args(_Size)
-# Matrices of the size of a tile, in float64, that are held while one is computed.
+# Matrices of the size of a tile, in float64, that are held while a tile is computed.
 _TILES_AT_WORK = 6
 
 
 Norms = tuple[float, float, Sequence[float]]
-"""Of the exact matrix: two norms, and the sum of squares of each row."""
+"""Frobenius and spectral norm of the exact matrix, and the sum of squares of each row."""
 
 
 class Measured(TypedDict):
-    """What was measured of an estimate, as JSON holds it."""
+    """Measurements of an estimate, as in JSON."""
 
     figures: Figures
     sketch: Sketch
     density: list[Any]
-    """The fields of a `Density`: the errors of some pairs against their kernel."""
+    """Fields of a `Density`: the errors of some pairs against their kernel."""
     interval: tuple[float, float]
-    """Of the relative Frobenius error on other rows."""
+    """95 % interval of the relative Frobenius error on other rows."""
 
 
 class Baseline(TypedDict):
-    """Figures of maps of as many Monte Carlo frequencies."""
+    """Figures of maps with as many Monte Carlo frequencies."""
 
     seeds: Annotated[int, Field(description="How many maps.")]
     mean: Annotated[Figures, Field(description="Over the maps.")]
@@ -74,7 +74,7 @@ class Baseline(TypedDict):
 class GramErrors(TypedDict):
     """Errors of the Gram matrix of the rows.
 
-    In the form complex the imaginary part, which the kernel has not, is error too.
+    In the form complex, the imaginary part counts as error too, as the kernel has none.
     """
 
     rows: Annotated[int, Field(description="How many rows the matrix is of.")]
@@ -95,10 +95,11 @@ class GramErrors(TypedDict):
 
 
 class Gram(Diagnostic):
-    """Errors of the Gram matrix of rows, beside those of maps of as many Monte Carlo frequencies.
+    """Errors of the Gram matrix of rows, compared with those of maps with as many Monte Carlo frequencies.
 
-    Relative to the exact matrix in the Frobenius and the spectral norm, largest, mean square, and bias. From some 4,850
-    rows on, with the form complex from 1,600, it takes so much memory that a job does it at once.
+    They are the errors relative to the exact matrix in the Frobenius and the spectral norm, the largest error, the mean
+    square, and the bias. From about 4,850 rows on, with the form complex from 1,600, the request needs so much memory
+    that it runs as a job from the start.
     """
 
     kind = "gram"
@@ -125,20 +126,20 @@ class Gram(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse too few rows, and too many."""
+        """Refuse too few and too many rows."""
         n = rows["vectors"].shape[0]
         if not 2 <= n <= MOST_ROWS:
             raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of one triangle of an n×n matrix and of what is computed of a tile, beside features of a tile."""
+        """Return the memory of one triangle of an n×n matrix and of the work on a tile, beside features of a tile."""
         vectors = rows["vectors"]
         n, input_dim, tile = vectors.shape[0], feature_map.spec.input_dim, vectors[:TILE_ROWS]
         parts, side = 2 if feature_map.gram_dtype.kind == "c" else 1, tile.shape[0]
         matrices = parts * ((n + side) * n // 2 * 4 + _TILES_AT_WORK * 8 * side**2)
         controls = 0
         if set(self.estimators) - {Estimator.map}:
-            # Rows that are made dense, two matrices of second moments, and frequencies that are not held, with copies.
+            # Rows made dense, two matrices of second moments, and frequencies that are computed on demand, with copies.
             computed = 24 * feature_map.n_frequencies * input_dim if "frequencies" in feature_map.computed else 0
             controls = 8 * input_dim * (n + 2 * input_dim) + computed
         drawn, baseline = 0, feature_map.baseline(0)
@@ -148,15 +149,15 @@ class Gram(Diagnostic):
         return int(matrices + feature_map.kernel.exact_bytes(tile, tile) + controls + drawn)
 
     def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[GramErrors]:
-        """Errors of the Gram matrix of the rows, 2 to `MOST_ROWS`.
+        """Measure errors of the Gram matrix of the rows, 2 to `MOST_ROWS`.
 
-        K̂ is what the map's `gram` answers, in the map's dtype; its errors are summed up in float64. Of the n×n matrices
-        never more is held than one triangle of one of them, in float32, which the spectral norm is taken of.
+        K̂ is the result of the map's `gram`, in the map's dtype; its errors are summed up in float64. At most one
+        triangle of one n×n matrix is held at a time, in float32; the spectral norm is computed from it.
 
-        Hashes have no Monte Carlo baseline: they are independent draws themselves, and `variance` knows their error.
+        Hashes have no Monte Carlo baseline: they are independent draws themselves, and `variance` has their error.
 
         Raises:
-            InvalidInput: rows without a kernel, meaningless control variates, errors out of float32.
+            InvalidInput: rows have no kernel, control variates are not defined, or errors leave float32.
         """
         vectors = rows["vectors"]
         n = vectors.shape[0]
@@ -198,7 +199,7 @@ class Gram(Diagnostic):
 def _measure_estimate(
     feature_map: FeatureMap, vectors: Rows, estimate: Estimate, pairs: Pairs, norms: Norms, of: int, progress: Progress
 ) -> Measured:
-    """Figures and sketches of an estimate. The matrix of its errors is let go before that of the next is made."""
+    """Return figures and sketches of an estimate; its error matrix is freed before that of the next is made."""
     error = ErrorMatrix(feature_map, vectors, estimate, pairs, progress)
     frobenius, spectral, of_rows = norms
     return Measured(
@@ -212,7 +213,7 @@ def _measure_estimate(
 def _of_baseline(
     spec: BaseSpec, vectors: Rows, pairs: Pairs, norms: Norms, threads: int, progress: Progress
 ) -> tuple[Figures, Sketch]:
-    # While the map is built, which is done again after an interruption, the state is that of the matrix.
+    # The build has no state: the map is built again after an interruption, and the state stays that of the matrix.
     baseline = make_map(spec, Building(threads, keeping_nothing(progress, lambda: progress.restore() or begin_anew())))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
     error = ErrorMatrix(baseline, vectors, estimate, pairs, progress)
@@ -234,13 +235,13 @@ def _ratios(figures: Figures, baseline: Figures) -> dict[str, float | None]:
 
 
 def drawing(rows: int, form: str | None, measured: Mapping[str, Measured], monte_carlo: Sequence[Sketch]) -> Drawing:
-    """A row for each estimator: a histogram of its errors, and its errors by the kernel; Monte Carlo maps beside both.
+    """Plot for each estimator a histogram of its errors and its errors by the kernel, both beside Monte Carlo maps.
 
     Args:
-        rows: how many the matrix is of.
-        form: that was measured, if there is one.
-        measured: what was measured of each estimator.
-        monte_carlo: sketches of maps of as many Monte Carlo frequencies; the picture has their mean.
+        rows: number of rows of the matrix.
+        form: the form that was measured, if there is one.
+        measured: measurements of each estimator.
+        monte_carlo: sketches of maps with as many Monte Carlo frequencies; the figure has their mean.
     """
     return Drawing(
         [
@@ -257,7 +258,7 @@ def drawing(rows: int, form: str | None, measured: Mapping[str, Measured], monte
 def _histogram(
     rows: int, form: str | None, name: str, one: Measured, monte_carlo: Sequence[Sketch], colour: int
 ) -> Panel:
-    """The shares of all entries of the matrix by their error. Bins reach as far as any error on the panel."""
+    """Plot the shares of the matrix entries by their error. Bins reach as far as any error on the panel."""
     edges = max((sketch["edges"] for sketch in (one["sketch"], *monte_carlo)), key=lambda edges: edges[-1])
     marks = [Histogram(edges, _shares(one["sketch"], edges).tolist(), name, colour)]
     if monte_carlo:
@@ -274,7 +275,7 @@ def _histogram(
 
 
 def _shares(sketch: Sketch, edges: Sequence[float]) -> Matrix:
-    """The shares of the entries in bins between other edges, which reach as far or farther."""
+    """Return the shares of the entries in bins between other edges, which reach as far or farther."""
     total = sum(sketch["counts"])
     if sketch["edges"][-1] == edges[-1]:
         return np.array(sketch["counts"]) / total
@@ -288,13 +289,13 @@ def _shares(sketch: Sketch, edges: Sequence[float]) -> Matrix:
 def _by_kernel(
     form: str | None, name: str, sketch: Sketch, density: Density, monte_carlo: Sequence[Sketch], colour: int
 ) -> Panel:
-    """The errors of some pairs against their kernel; and their root mean square, above and below 0."""
+    """Plot the errors of some pairs against their kernel, and their root mean square above and below 0."""
     pairs = sum(map(sum, density.counts))
     marks: list[Density | Curve] = [density._replace(colour=colour)]
     curves: list[tuple[list[float], Matrix, str, int | None]]
     curves = [(sketch["kernel"], np.array(sketch["rms"]), f"± root mean square, {name}", colour)]
     if monte_carlo:
-        # The kernels are those of the same pairs.
+        # All maps have the same pairs, and so the same kernels.
         rms = np.sqrt(np.mean([np.square(one["rms"]) for one in monte_carlo], axis=0))
         curves.append((monte_carlo[0]["kernel"], rms, f"± root mean square, {_monte_carlo_label(monte_carlo)}", None))
     for kernel, rms, label, one_colour in curves:

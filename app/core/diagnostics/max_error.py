@@ -1,4 +1,4 @@
-"""The greatest error of a map's kernel over a ball of differences."""
+"""The largest error of a map's kernel over a ball of differences."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -24,14 +24,14 @@ from app.core.samplers.sparse_grid import SparseGrid
 
 
 class SetErrors(NamedTuple):
-    """Errors |k(δ) − k̂(δ)| of a map of frequencies, between rows δ and the origin, as its dtype has them."""
+    """Errors |k(δ) − k̂(δ)| of a map with frequencies, between rows δ and the origin, in the map's dtype."""
 
     feature_map: FeatureMap
     form: str | None
-    """`complex` where the imaginary part is measured too, else `cos_sin`."""
+    """`complex` if the imaginary part is measured too, else `cos_sin`."""
 
     def check(self, diameter: float) -> None:
-        """Refuse phases that leave the map's dtype."""
+        """Refuse a diameter whose phases leave the range of the map's dtype."""
         largest = np.full((1, self.feature_map.spec.input_dim), diameter)
         try:
             self.feature_map.lag_errors(largest)
@@ -39,14 +39,14 @@ class SetErrors(NamedTuple):
             raise InvalidInput(f"a diameter of {diameter:.3g}: {error.detail}", "/diameters") from None
 
     def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
-        """Errors of the map's inner products, the imaginary part included where they have one."""
+        """Return errors of the map's inner products, including the imaginary part if there is one."""
         return self.feature_map.lag_errors(diameter * lags, pause)
 
 
 class ErrorsAround(NamedTuple):
-    """Errors |k(x − δ/2, x + δ/2) − k̂(x − δ/2, x + δ/2)|, each x in turn one of some rows.
+    """Errors |k(x − δ/2, x + δ/2) − k̂(x − δ/2, x + δ/2)|, with each x in turn one of the anchor rows.
 
-    The row itself is of no pair: where features are kernel values with it, its own kernels have no error.
+    The anchor itself is in no pair: if features are kernel values with it, its own kernels have no error.
     """
 
     feature_map: FeatureMap
@@ -54,13 +54,13 @@ class ErrorsAround(NamedTuple):
     form: None = None
 
     def check(self, diameter: float) -> None:
-        """Refuse rows that leave the map's dtype."""
+        """Refuse a diameter whose rows leave the range of the map's dtype."""
         dtype = self.feature_map.spec.numpy_dtype
         if diameter + largest(self.anchors) > float(np.finfo(dtype).max) / 4:
             raise InvalidInput(f"a diameter of {diameter:.3g} makes rows that leave {dtype}", "/diameters")
 
     def at(self, diameter: float, first: int, lags: Matrix, pause: Pause) -> Matrix:
-        """Errors of inner products of features, which the map makes of the rows rounded to its dtype."""
+        """Return errors of inner products of features, which the map computes from rows rounded to its dtype."""
         anchors = dense(self.anchors[np.arange(first, first + len(lags)) % self.anchors.shape[0]])
         half = diameter / 2 * lags
         x, y = (self.feature_map.kernel.in_domain(anchors + side) for side in (-half, half))
@@ -77,33 +77,34 @@ class DiameterError(TypedDict):
     """Sizes of the error over the δ drawn from one ball |δ| ≤ M."""
 
     diameter: float
-    """M."""
+    """M, the largest |δ|."""
     max: float
-    """The greatest."""
+    """Largest error."""
     rms: float
-    """The root of the mean square."""
+    """Root mean square error."""
     bound: float | None
-    """Of the greatest over the whole ball; null where none is proved."""
+    """Bound of the error over the whole ball; null if none is proved."""
 
 
 @with_config(use_attribute_docstrings=True)
 class MaxErrors(TypedDict):
-    """Greatest errors of the kernel over balls of differences."""
+    """Largest errors of the kernel over balls of differences."""
 
     form: str | None
-    """`complex` where the imaginary part was measured too, else `cos_sin`; null where errors are those around rows.
+    """`complex` if the imaginary part was measured too, else `cos_sin`; null if errors were measured around rows.
     """
     samples: int
-    """How many δ."""
+    """Number of δ in each ball."""
     diameters: list[DiameterError]
     """In the order of the request."""
 
 
 class MaxError(Diagnostic):
-    """Greatest and RMS error |k(δ) − k̂(δ)| over balls |δ| ≤ M, with the bound of the paper where one holds.
+    """Largest and RMS error |k(δ) − k̂(δ)| over balls |δ| ≤ M, with the bound of the paper where one holds.
 
-    Of a map that was made from rows, and has no frequencies, it is |k(x, y) − z(x)·z(y)| of rows δ apart, with one of
-    the rows that the map keeps midway, each in turn. Kernels of entries of 0 or more take x and y without signs.
+    For a map that was made from rows and has no frequencies, the error is |k(x, y) − z(x)·z(y)| for rows x and y that
+    differ by δ, with each row that the map keeps, in turn, midway between them. If the kernel needs entries of 0 or
+    more, x and y are taken without signs.
     """
 
     kind = "max-error"
@@ -120,27 +121,27 @@ class MaxError(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a map without frequencies and without rows that it was made from."""
+        """Refuse a map that has neither frequencies nor rows that it was made from."""
         if feature_map.anchors() is None:
             feature_map.check_gives(Gives.frequencies)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of the set in float64, and of phases or features, and points, of a block with what they give."""
+        """Return the memory of the set in float64, and of a block of points with its phases or features and errors."""
         s, d = feature_map.n_frequencies, feature_map.spec.input_dim
         return 2 * 8 * s * d + 8 * 8 * max(_PHASES_PER_BLOCK, s, d)
 
     def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[MaxErrors]:
-        """Errors of the map's kernel over balls, after figure 1 of the quadrature paper.
+        """Measure errors of the map's kernel over balls, after figure 1 of the quadrature paper.
 
         δ is uniform in the ball |δ|₂ ≤ M, in the unit of the vectors; the points of the smaller balls are those of the
-        larger ones, shrunk. In high dimension nearly all lie near the surface.
+        larger ones, shrunk. In high dimension nearly all points lie near the surface.
 
         k̂(δ) = Σ ξ_l cos(w_l·δ) is the inner product of the features of rows δ and 0, as clients get it: in the map's
-        dtype. The form `complex` has the error's imaginary part Σ ξ_l sin(w_l·δ) too. The form `phase` has noise that
-        is no function of δ, and is measured as `cos_sin`. For a normalised map both kernels are divided by their value
-        at 0. Rows far from the origin lose digits of δ by rounding, which is not seen here: `gram` sees it.
+        dtype. In the form `complex`, the error includes the imaginary part Σ ξ_l sin(w_l·δ). The form `phase` has noise
+        that is no function of δ, and is measured as `cos_sin`. For a normalised map, both kernels are divided by their
+        value at 0. Rows far from the origin lose digits of δ by rounding; `gram` measures this loss, not this method.
 
-        Where the map has `anchors`, k̂ is the inner product of its features for rows δ apart, an anchor midway.
+        If the map has `anchors`, k̂ is the inner product of its features for rows that differ by δ, an anchor midway.
 
         Raises:
             InvalidInput: a diameter above 2 for kernel correlation_rbf, or one so large that phases leave float64.
@@ -172,7 +173,7 @@ class MaxError(Diagnostic):
                 )
 
     def _sums(self, errors: SetErrors | ErrorsAround, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
-        """The greatest error, and the sum of the squares of all errors, for each diameter."""
+        """Return the largest error, and the sum of the squares of all errors, for each diameter."""
         state = unpack_arrays(progress.restore())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.
@@ -193,7 +194,7 @@ class MaxError(Diagnostic):
 
 
 def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix]:
-    """Points uniform in the ball of radius 1, (n, d), the same for any number of frequencies, some at a time."""
+    """Yield points uniform in the unit ball, (n, d), block by block, the same for any number of frequencies."""
     rng = np.random.Generator(np.random.PCG64(seed))
     for drawn in row_blocks(n, _PHASES_PER_BLOCK // d):
         points = rng.standard_normal((drawn.stop - drawn.start, d))
@@ -203,18 +204,18 @@ def _unit_ball(n: int, d: int, n_frequencies: int, seed: int) -> Iterator[Matrix
 
 
 def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | None:
-    """A bound of |k(δ) − k̂(δ)| for every |δ| ≤ `diameter`, in the unit of the vectors; None where none is proved.
+    """Return a bound of |k(δ) − k̂(δ)| for every |δ| ≤ `diameter`, in the unit of the vectors; None if none is proved.
 
-    The spectrum is subgaussian with parameter b: of N(0, diag σ_j⁻²), b = 1/min σ_j. Quadrature paper:
+    The spectrum is subgaussian with parameter b: for N(0, diag σ_j⁻²), b = 1/min σ_j. From the quadrature paper:
 
-    - Theorem 2, of rules with non-negative weights exact to the even total degree R: 3(e b²M²/R)^(R/2). Sampler
+    - Theorem 2, for rules with non-negative weights exact to the even total degree R: 3(e b²M²/R)^(R/2). Sampler
       polynomially_exact has R = degree, one less if that is odd; dense_grid has R = 2L − 2, the largest even number up
       to its degree 2L − 1.
-    - Theorem 3, of sparse grids of level A ≥ 24 e b²M²: 2^d (12 e b²M²/A)^A.
+    - Theorem 3, for sparse grids of level A ≥ 24 e b²M²: 2^d (12 e b²M²/A)^A.
 
-    They hold for exact arithmetic, to which float32 adds some 1e-7, and where weights have both signs 1e-7 times what
-    their sizes sum to. Kernel anova, a sum of kernels on its subsets, has none; nor is one told that is beyond the
-    range of float64.
+    The bounds hold in exact arithmetic; float32 adds about 1e-7, or 1e-7 times the sum of |weights| if weights have
+    both signs. Kernel anova, a sum of kernels on its subsets, has no bound. A bound outside the range of float64 is
+    not returned.
     """
     spec = feature_map.spec
     if not isinstance(spec.sampler, PolynomiallyExact | DenseGrid | SparseGrid):
@@ -222,7 +223,7 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
     deviations = feature_map.spectrum().kernel.normal_deviations(spec.input_dim)
     if deviations is None:
         return None
-    with np.errstate(over="ignore"):  # an infinite bound is none
+    with np.errstate(over="ignore"):  # an infinite bound becomes None
         square = np.square(np.float64(diameter) * deviations.max())
         match spec.sampler:
             case PolynomiallyExact(degree=degree):
@@ -237,12 +238,12 @@ def greatest_error_bound(feature_map: FeatureMap, diameter: float) -> float | No
 
 
 def _theorem_2(square: np.float64, degree: int) -> np.float64:
-    """The bound of theorem 2, 3(e b²M²/R)^(R/2), for `square` b²M² and `degree` R; infinity for R = 0, without one."""
+    """Return the bound of theorem 2, 3(e b²M²/R)^(R/2), for `square` b²M² and `degree` R; infinity for R = 0."""
     return 3 * (e * square / degree) ** (degree / 2) if degree else np.float64(np.inf)
 
 
 def drawing(answer: MaxErrors) -> Drawing:
-    """Greatest and RMS error against the diameter, and the bound where there is one."""
+    """Plot largest and RMS error against the diameter, and the bound where there is one."""
     found = sorted(answer["diameters"], key=lambda one: one["diameter"])
     curves = []
     labels: dict[Literal["max", "rms", "bound"], str] = {"max": "greatest", "rms": "root mean square", "bound": "bound"}

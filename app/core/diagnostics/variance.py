@@ -1,4 +1,4 @@
-"""The variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
+"""Variance of a map's kernel estimate for pairs of rows: in closed form, and simulated over seeds."""
 
 from functools import partial
 from typing import Annotated, Any, Literal, cast
@@ -22,62 +22,63 @@ from app.core.progress import Progress, begin_anew, keeping_nothing, pack_arrays
 
 @with_config(use_attribute_docstrings=True)
 class ClosedForms(TypedDict):
-    """Variances of one pair's estimate; null where none is known, or the estimate has no meaning for the map."""
+    """Variances of one pair's estimate; null if none is known, or if the estimate is not defined for the map."""
 
-    # φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ, of rows δ apart, for s
-    # frequencies or hashes. Those of the form complex are E|k̂ − k|², the imaginary part included.
+    # φ is the kernel divided by its value at 0, as a function of the difference δ of two rows: the characteristic
+    # function E cos w·δ. s is the number of frequencies or hashes. In the form complex, a variance is E|k̂ − k|², with
+    # the imaginary part included.
 
     monte_carlo: float | None
     """This map with independent frequencies. Per frequency 1 − φ(δ)² in the form complex, ½ + ½φ(2δ) − φ(δ)² in
-    cos_sin, ½ more in phase; normalised, `nrff`.
+    cos_sin, ½ more in phase; if normalised, the same as `nrff`.
     """
     cv1: float | None
     """Control variates of the first moment, for normally distributed frequencies (moment-matching paper, corollary 1):
-    with t = δᵀΣδ, less by t e^(−t)/s, in the form complex only.
+    with t = δᵀΣδ, smaller by t e^(−t)/s, in the form complex only.
     """
     cv2: float | None
-    """Control variates of two moments: less than cv1 by ½t² e^(−t)/s."""
+    """Control variates of two moments: smaller than cv1 by ½t² e^(−t)/s."""
     moment_matching: float | None
-    """That of cv2, to first order in 1/s (moment-matching paper, corollary 2)."""
+    """Equal to cv2, to first order in 1/s (moment-matching paper, corollary 2)."""
     rff: float | None
     """The form phase (GMM paper, theorem 2)."""
     nrff: float | None
     """The form phase, normalised (GMM paper, theorem 3, for any spectral kernel), to first order: (1 + ½φ(2δ) − (7 −
-    φ(2δ))φ(δ)²/4)/s, the theorem where φ(2δ) = φ(δ)⁴.
+    φ(2δ))φ(δ)²/4)/s, which is the theorem if φ(2δ) = φ(δ)⁴.
     """
     gcws: float | None
-    """g(1 − g)/s, g the min-max kernel (GMM paper, (12)); of dart_minhash too."""
+    """g(1 − g)/s with g the min-max kernel (GMM paper, (12)); also for dart_minhash."""
     rbf_from_gcws: float | None
-    """64γ² e^(−4γz²) g(1 − g)³/(1 + g)⁶/s, z = (1 − g)/(1 + g), to first order (GMM paper, theorem 4, (26))."""
+    """64γ² e^(−4γz²) g(1 − g)³/(1 + g)⁶/s with z = (1 − g)/(1 + g), to first order (GMM paper, theorem 4, (26))."""
 
 
 @with_config(use_attribute_docstrings=True)
 class Empirical(TypedDict):
-    """Mean and variance of the estimates that maps of other seeds make for one pair."""
+    """Mean and variance of the estimates for one pair by maps of other seeds."""
 
     mean: float
-    """Of the estimates."""
+    """Mean of the estimates."""
     variance: float
     """E|k̂ − E k̂|²."""
     standard_error: float
-    """Of the variance."""
+    """Standard error of the variance."""
 
 
 @with_config(use_attribute_docstrings=True)
 class PairVariance(TypedDict):
-    """The kernel of one pair of rows, and the variances of its estimate."""
+    """Kernel of one pair of rows, and variances of its estimate."""
 
     exact: float
-    """The kernel itself."""
+    """The exact kernel."""
     closed_form: float | None
-    """The one of `closed_forms` that is this map's; null where none is known."""
+    """The one of `closed_forms` that applies to this map; null if none is known."""
     closed_forms: ClosedForms
     empirical: Empirical
     rbf_empirical: Empirical | None
-    """With gamma: of the RBF kernel's estimate."""
+    """Mean and variance of the RBF kernel's estimates; null without gamma."""
     rbf_exact: float | None
-    """With gamma: the RBF kernel itself. The mean of the estimates differs from it by a bias that no number of hashes
-    makes smaller, which no variance tells.
+    """The exact RBF kernel; null without gamma. The mean of the estimates differs from it by a bias that no number of
+    hashes reduces and that no variance shows.
     """
 
 
@@ -86,22 +87,22 @@ class Variances(TypedDict):
     """Variances of the estimate of k(x_i, y_i) for each pair i."""
 
     form: str | None
-    """Whose variance it is; null for hashes."""
+    """Form whose variance is given; null for hashes."""
     s: int
-    """Frequencies, or hashes."""
+    """Number of frequencies or hashes."""
     repeats: int
-    """Maps of other seeds that were simulated with."""
+    """Number of maps of other seeds in the simulation."""
     own: str | None
-    """The name of the map's own closed form; null where none is known."""
+    """Name of the map's own closed form; null if none is known."""
     pairs: list[PairVariance]
 
 
-# Samples of two rows, and where they agree; estimates of one pair by one map; the closed forms and figures of a pair.
+# Samples of two rows, and where they agree; estimate of one pair by one map; closed forms and figures of a pair.
 _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
 
 
 class Variance(Diagnostic):
-    """Closed-form variances of the estimate for pairs of rows, beside an empirical one over maps of other seeds."""
+    """Closed-form variances of the estimate for pairs of rows, and an empirical variance over maps of other seeds."""
 
     kind = "variance"
     takes = Takes.optional_pairs
@@ -119,35 +120,35 @@ class Variance(Diagnostic):
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
-        """Refuse a request without pairs, with sides of different lengths, or with both rows and correlations."""
+        """Refuse a request without pairs, with x and y of different lengths, or with both rows and correlations."""
         if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
             raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
         if rows and (n := rows["x"].shape[0]) != (of_y := rows["y"].shape[0]):
             raise InvalidInput(f"x has {n} rows and y {of_y}; pairs need as many", "/y")
 
     def made_rows_bytes(self, feature_map: FeatureMap) -> int:
-        """Memory of rows that are made of correlations around a centre, which makes them dense; 0 for others."""
+        """Return the memory of rows made from correlations around a centre, which makes them dense; else 0."""
         if self.correlations is None or not feature_map.kernel.is_centered:
             return 0
         return 16 * len(self.correlations) * feature_map.spec.input_dim
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Memory of rows in float64, a map, what it makes of them, all estimates, and the answer."""
+        """Return the memory of rows in float64, a map, its features or samples, all estimates, and the answer."""
         x, y = self.pairs(feature_map, rows)
         n = int(x.shape[0])
         made = family_of(feature_map.spec.sampler).drawing_bytes(feature_map.spec)
         if Gives.features in feature_map.gives:
-            # Features of x, of y, these conjugate, and phases.
+            # Features of x, of y, conjugates of the features of y, and phases.
             made += 4 * feature_map.gram_dtype.itemsize * feature_map.n_output * n + 2 * feature_map.bytes
         else:
             made += _BYTES_PER_HASH * feature_map.n_output * n
         return feature_map.kernel.exact_bytes(x, y) + made + n * (_BYTES_PER_ESTIMATE * self.repeats + _BYTES_PER_PAIR)
 
     def run(self, feature_map: FeatureMap, rows: GivenRows, progress: Progress, threads: int) -> Finding[Variances]:
-        """Variance of the estimate of k(x_i, y_i) for each i, simulated with maps of the same spec and other seeds.
+        """Measure the variance of the estimate of k(x_i, y_i) for each i, with maps of the same spec and other seeds.
 
-        It is 0 of a map that has nothing random. Closed forms speak of independent frequencies or hashes; the map's own
-        is among them for samplers monte_carlo, gcws, dart_minhash and moment_matching over monte_carlo.
+        It is 0 for a map without randomness. Closed forms are for independent frequencies or hashes; the map's own is
+        among them for samplers monte_carlo, gcws, dart_minhash and moment_matching over monte_carlo.
         """
         x, y = self.pairs(feature_map, rows)
         sampler = feature_map.spec.sampler
@@ -188,7 +189,7 @@ class Variance(Diagnostic):
         return Finding(answer, drawing(answer))
 
     def pairs(self, feature_map: FeatureMap, rows: GivenRows) -> tuple[Rows, Rows]:
-        """The rows x and y that came, or such as have the correlations; InvalidInput where none have."""
+        """Return rows x and y of the request, or rows that have the correlations; InvalidInput if none have."""
         if self.correlations is None:
             return rows["x"], rows["y"]
         spec = feature_map.spec
@@ -196,7 +197,7 @@ class Variance(Diagnostic):
 
 
 def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], progress: Progress, threads: int) -> Array:
-    """Estimates of the pairs by maps of these seeds, (seeds, n)."""
+    """Return estimates of the pairs by maps of these seeds, (seeds, n)."""
     found: Array = np.empty((len(seeds), x.shape[0]), np.result_type(feature_map.gram_dtype, np.float64))
     if not feature_map.is_random:
         found[:] = feature_map.estimated_pairs(x, y, partial(progress.checkpoint, begin_anew))
@@ -213,7 +214,7 @@ def _estimates(feature_map: FeatureMap, x: Rows, y: Rows, seeds: list[int], prog
 
 
 def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
-    """Mean and variance of the estimates of one pair, one estimate a map."""
+    """Return mean and variance of the estimates of one pair, one estimate per map."""
     mean = estimates.mean()
     squares = np.square(np.abs(estimates - mean))
     n = len(estimates)
@@ -223,11 +224,11 @@ def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
 
 
 MOST_PAIRS = 100
-"""So many pairs are drawn at the most, spread evenly by rank of the kernel: each takes up to 1.2 kB of SVG."""
+"""Most pairs in a figure, spread evenly by rank of the kernel: each takes up to 1.2 kB of SVG."""
 
 
 def drawing(answer: Variances) -> Drawing:
-    """The variance against the kernel: simulated, with its standard error, and every closed form that is known."""
+    """Plot the variance against the kernel: simulated, with its standard error, and every closed form that is known."""
     pairs = sorted(answer["pairs"], key=lambda pair: pair["exact"])
     if len(pairs) > MOST_PAIRS:
         pairs = [pairs[i] for i in np.linspace(0, len(pairs) - 1, MOST_PAIRS).astype(int)]
@@ -247,9 +248,9 @@ def drawing(answer: Variances) -> Drawing:
 
 
 def _simulate(pairs: list[PairVariance], repeats: int, names: list[str], own: str | None) -> list[Curve]:
-    """The variances over maps of other seeds: of the kernel's estimate, and of the RBF kernel's made of it.
+    """Return curves of the simulated variances: of the kernel's estimate, and of the RBF kernel's estimate from it.
 
-    They have the colours of their closed forms.
+    The curves have the colours of their closed forms.
     """
     members: dict[Literal["empirical", "rbf_empirical"], tuple[str, int | None]] = {
         "empirical": (f"{repeats:,} maps, ± standard error", None if own is None else names.index(own)),
