@@ -1,1 +1,1 @@
-"""The commands of `bochner`: `add` of each file says what its command lines take, and what runs them."""
+"""Commands of `bochner`: `add` of each module defines the arguments of its commands and the functions to run."""

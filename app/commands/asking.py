@@ -1,6 +1,6 @@
-"""`bochner create` and `bochner wait`, and what all commands share that ask a running service.
+"""`bochner create` and `bochner wait`, and common parts of commands that use a running service.
 
-The one makes a map of a file with its spec, the other follows a job to its end.
+`create` creates a map from a file with its spec; `wait` follows a job to its end.
 """
 
 import json
@@ -16,7 +16,7 @@ from app.settings import ClientSettings
 if TYPE_CHECKING:  # the client takes long to load, and most commands need none
     from bochner_client import Client, JobEvent
 
-# How long a service may be away while a job is waited for, as while it is being restarted.
+# Seconds for which a service may be unreachable while a command waits for a job, for instance during a restart.
 _PATIENCE_SECONDS = 60.0
 
 
@@ -57,12 +57,12 @@ def run_wait(job: str, **options: Any) -> None:
 
 @contextmanager
 def service(options: dict[str, Any]) -> Iterator["Client"]:
-    """A client of the service that the options name, for the length of a with block; what fails is told in a line."""
+    """Yield a client of the service that the options name; exit with a one-line message if a request fails."""
     from bochner_client import BochnerError, Client
 
     settings = ClientSettings(**options)
     try:
-        # Without patience, as an address may be wrong.
+        # No retries, as the address may be wrong.
         with Client(settings.url, settings.read_key(), patience=0) as client:
             yield client
     except BochnerError as error:
@@ -70,13 +70,13 @@ def service(options: dict[str, Any]) -> Iterator["Client"]:
 
 
 def follow(client: "Client", job: str) -> None:
-    """Show how far a job is until it has succeeded: by a bar at a terminal, else by lines. The service has answered."""
+    """Show a job's progress until it has succeeded: a bar on a terminal, else lines. The service must have answered."""
     client.patience = _PATIENCE_SECONDS
     client.wait_for_job(job, progress=True if sys.stderr.isatty() else _Lines())
 
 
 class _Lines:
-    """Writes a line whenever there is something new: for logs."""
+    """Progress as lines for logs: one whenever the state or the percentage changes."""
 
     def __init__(self) -> None:
         self._last = ""

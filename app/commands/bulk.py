@@ -1,4 +1,4 @@
-"""`bochner transform` and `bochner hash`: files of rows into files of features or codes, computed here."""
+"""`bochner transform` and `bochner hash`: turn files of rows into files of features or codes, computed locally."""
 
 import argparse
 import sys
@@ -37,7 +37,7 @@ def add(add_parser: AddParser) -> None:
 
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
-    """Take input and output, and what is read and written there."""
+    """Add arguments for input and output, and for what is read and written there."""
     parser.add_argument("source", metavar="IN", help="File or folder: a path, or an address that fsspec knows.")
     parser.add_argument("out", metavar="OUT", help="Folder; or, where IN is a file, a file.")
     parser.add_argument("--map", required=True, metavar="NAME", dest="name", help="Name of the map.")
@@ -87,7 +87,7 @@ def _run(
     dtype: str | None,
     **options: Any,
 ) -> None:
-    """Do the work with the map as it is now, and say how many rows there are; end with status 1 if some are missing."""
+    """Compute with the map as it is now, and print a report; exit with status 1 if some results are missing."""
     _require_bulk_extra("bulk", "pyarrow", "fsspec")
     runner = _runner(ray)
     from bochner import bulk

@@ -1,4 +1,4 @@
-"""`bochner keys`: makes, lists and revokes keys in the store itself, so that there can be a first one."""
+"""`bochner keys`: create, list and revoke keys directly in the store, so that there can be a first key."""
 
 import sys
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from app.store.keys import KeyStore, Role, TooManyKeys
 
 
 def add(add_parser: AddParser) -> None:
-    """Add the command, and its own: create, list and revoke."""
+    """Add the command and its subcommands create, list and revoke."""
     parser = add_parser("keys", help="create, list or revoke API keys")
     commands, fields = parser.add_subparsers(required=True), AskedKey.model_fields
     making = commands.add_parser("create", help="create a key, and print it: it is not shown again")
@@ -34,10 +34,10 @@ def add(add_parser: AddParser) -> None:
 
 
 def make(**options: Any) -> None:
-    """Create a key, in a store that is new too: before the first start of its service."""
+    """Create a key; the store may be new, before the first start of its service."""
     asked = AskedKey(**{field: options.pop(field) for field in AskedKey.model_fields})
     data_dir, default = Settings(**options).data_dir, Settings.model_fields["data_dir"].default
-    # A directory that was named, and is not there, is a mistake.
+    # A data directory that was named but does not exist is a mistake.
     with _keys(options, may_be_new=data_dir == default or data_dir.is_dir()) as keys:
         made = keys.create(asked)
     sys.stderr.write(f"key {made.id}, {made.name!r} with role {made.role}; it is not shown again:\n")
@@ -45,14 +45,14 @@ def make(**options: Any) -> None:
 
 
 def show(**options: Any) -> None:
-    """List the keys."""
+    """Print each key as a line of JSON."""
     with _keys(options) as keys:
         for key in keys.all().keys:
             sys.stdout.write(key.model_dump_json() + "\n")
 
 
 def revoke(ids: list[str], **options: Any) -> None:
-    """Revoke keys; those that are there, even if others are not."""
+    """Revoke the keys that exist, even if others are missing."""
     with _keys(options) as keys:
         known, missing = keys.all().keys, []
         for one in ids:
@@ -65,7 +65,7 @@ def revoke(ids: list[str], **options: Any) -> None:
 
 @contextmanager
 def _keys(options: dict[str, Any], may_be_new: bool = False) -> Iterator[KeyService]:
-    """The keys of the store that the settings name, of which no service need run."""
+    """Yield the key service of the store that the settings name; no service needs to run."""
     try:
         with connect_to_store(options, may_be_new) as client:
             yield KeyService(KeyStore(client, Settings(**options).max_keys), Account(client))

@@ -1,4 +1,4 @@
-"""`bochner openapi`: prints the OpenAPI document."""
+"""`bochner openapi`: print the OpenAPI document."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ def add(add_parser: AddParser) -> None:
 
 
 def run() -> None:
-    """Print the document; that needs no store."""
+    """Print the OpenAPI document; this needs no store."""
     from app.main import create_app
 
     document = create_app(Settings(redis_url="redis://localhost")).openapi()

@@ -1,4 +1,4 @@
-"""What several commands share: options that are settings, and the store that they name."""
+"""Common parts of commands: options that are settings, and the connection to the store that they name."""
 
 import argparse
 import logging.config
@@ -21,18 +21,18 @@ from app.store.servers import check_versions
 logger = logging.getLogger(__name__)
 
 AddParser = Callable[..., argparse.ArgumentParser]
-"""Gives the command line a command: its name, its help text, and the parser of its options."""
+"""Function that adds a command with a name and a help text, and returns the parser of its options."""
 STORE_SETTINGS = (
     *("data_dir", "redis_url", "store_replicas", "store_binary", "store_timeout", "min_free_bytes"),
     *("log_format", "log_level"),
 )
-"""What a command needs to reach a store."""
+"""Settings that a command needs to reach a store."""
 
 
 def add_settings(
     parser: argparse.ArgumentParser, names: Iterable[str] | None = None, of: type[BaseSettings] = Settings
 ) -> None:
-    """Take settings as options, all if none is named. One that is not given is left to environment and default."""
+    """Add settings as options, all if `names` is None. The environment or the default sets options not given."""
     for name in of.model_fields if names is None else names:
         field = of.model_fields[name]
         default = default_of(name, field)
@@ -41,7 +41,7 @@ def add_settings(
 
 
 def files_of(settings: Settings) -> Path:
-    """The data directory that the settings name, of a private store; ValueError if there is none."""
+    """Return the data directory of the private store that the settings name; ValueError if there is no store."""
     data_dir = settings.data_dir.expanduser().absolute()
     if not (data_dir / FOLDER).is_dir():
         raise ValueError(f"{data_dir} has no files of a store: name its data directory (BOCHNER_DATA_DIR)")
@@ -50,9 +50,9 @@ def files_of(settings: Settings) -> Path:
 
 @contextmanager
 def connect_to_store(options: dict[str, Any], may_be_new: bool = False) -> Iterator[Client]:
-    """A client of the store that the settings name, for the length of a with block; no service need run.
+    """Yield a client of the store that the settings name; no service needs to run.
 
-    ValueError if it is private and not there, unless it may be new.
+    Raises ValueError if the store is private and does not exist, unless it may be new.
     """
     settings = checked_settings(options)
     if settings.redis_url is None and not may_be_new:
@@ -70,9 +70,9 @@ def connect_to_store(options: dict[str, Any], may_be_new: bool = False) -> Itera
 
 
 def checked_settings(options: dict[str, Any]) -> Settings:
-    """The settings, once logging is set up; StoreOutdated if the store that they name is too old.
+    """Set up logging and return the settings; StoreOutdated if the store that they name is too old.
 
-    A store that does not answer is no reason to stop: a service may start before it.
+    A store that does not answer is not an error: a service may start before its store.
     """
     settings = Settings(**options)
     logging.config.dictConfig(configuration(settings.log_format, settings.log_level))

@@ -1,4 +1,4 @@
-"""`bochner serve`: the service, and with it, unless it was given one, a store of its own."""
+"""`bochner serve`: run the service and, unless the settings name a store, a private store with it."""
 
 import gc
 import logging
@@ -19,7 +19,7 @@ from app.store.embedded import EmbeddedStore
 
 logger = logging.getLogger(__name__)
 
-# In which one of several processes must give a sign of life, or it is killed and replaced. Some computing holds up the
+# Seconds in which each of several processes must respond, or it is killed and replaced. Some computations block the
 # interpreter for seconds.
 _ANSWER_SECONDS = 10
 
@@ -32,14 +32,14 @@ def add(add_parser: AddParser) -> None:
 
 
 def run(**options: Any) -> None:
-    """Run the service until it is told to stop; a store of its own ends after it."""
+    """Run the service until a signal stops it; then stop its private store, if it has one."""
     import uvicorn
 
     settings = checked_settings(options)
-    if settings.workers == 1:  # otherwise this process only watches those that get ready
+    if settings.workers == 1:  # otherwise this process only watches the processes that call get_ready()
         gc.disable()  # get_ready() enables it
     _check_tls(settings)
-    start_spans(settings.traces).close()  # ValueError if it cannot be
+    start_spans(settings.traces).close()  # ValueError if traces are not possible
     _check_address(settings)
     if not settings.keys_required and not settings.listens_locally:
         logger.warning("whoever reaches %s:%d may do everything: keys are switched off", settings.host, settings.port)
@@ -72,7 +72,7 @@ def run(**options: Any) -> None:
                 ssl_certfile=settings.tls_certificate,
                 ssl_keyfile=settings.tls_key,
                 timeout_keep_alive=settings.idle_timeout,
-                # A client that stalls must not keep the store from being stopped in order.
+                # A stalled client must not prevent an orderly stop of the store.
                 timeout_graceful_shutdown=settings.shutdown_timeout,
                 timeout_worker_healthcheck=_ANSWER_SECONDS,
             )
@@ -80,10 +80,10 @@ def run(**options: Any) -> None:
 
 
 def _end_once(*_: object) -> None:
-    """End the service, and let no further signal interrupt that.
+    """End the service, and ignore further signals so that they do not interrupt this.
 
-    uvicorn has handlers of its own while it serves. One process repeats the signals that came, once it has shut down;
-    several do not.
+    uvicorn has its own handlers while it serves. With one process, it raises the received signals again once it has
+    shut down; with several processes, it does not.
     """
     _ignore_signals()
     sys.exit(0)
@@ -95,7 +95,7 @@ def _ignore_signals() -> None:
 
 
 def _check_tls(settings: Settings) -> None:
-    """ValueError if files for HTTPS are named, and cannot be served."""
+    """Raise ValueError if files for HTTPS are named but cannot be used."""
     certificate, key = settings.tls_certificate, settings.tls_key
     if certificate is None:
         if key is not None:
@@ -108,7 +108,7 @@ def _check_tls(settings: Settings) -> None:
 
 
 def _check_address(settings: Settings) -> None:
-    """ValueError unless the service may listen there. It is asked before the store is read, which may take long."""
+    """Raise ValueError if the service cannot listen at its address; checked before the store, which may load long."""
     try:
         found = socket.getaddrinfo(
             settings.host or None, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -1,4 +1,4 @@
-"""Commands that look after a store: `bochner backup`, `restore`, `check`, `repair` and `accept-store`."""
+"""Commands that maintain a store: `bochner backup`, `restore`, `check`, `repair` and `accept-store`."""
 
 import argparse
 import shutil
@@ -65,8 +65,8 @@ def run_restore(file: Path, **options: Any) -> None:
 
 
 def run_check(**options: Any) -> None:
-    """Say of each file, and then of each thing, whether it is damaged; end with status 1 if one is."""
-    # What these need takes long to load.
+    """Print the state of each file, then what else is damaged in the store; exit with status 1 if anything is."""
+    # These modules take long to load.
     from app.store.datasets import DatasetStore
     from app.store.indexes import IndexStore
     from app.store.maps import MapStore
@@ -92,7 +92,7 @@ def run_check(**options: Any) -> None:
 
 
 def run_repair(dry_run: bool, **options: Any) -> None:
-    """Repair the files of a store that does not run, and say what was done. What is cut off is kept."""
+    """Repair the files of a store that is not running, and print what was done. Parts cut off are kept."""
     data_dir = files_of(checked_settings(options))
     with EmbeddedStore(data_dir).at_rest():
         done = data_files.repair(data_dir, dry_run)
@@ -100,7 +100,7 @@ def run_repair(dry_run: bool, **options: Any) -> None:
 
 
 def run_accept(**options: Any) -> None:
-    """Let services go on with the store, which came back empty, as it is."""
+    """Let services continue with a store that came back empty, as it is."""
     with connect_to_store(options) as client:
         identity.accept(client)
     sys.stdout.write("The store is accepted as it is.\n")

@@ -1,4 +1,4 @@
-"""`bochner worker`: runs the jobs of a store."""
+"""`bochner worker`: run the jobs of a store."""
 
 import argparse
 import gc
@@ -28,7 +28,7 @@ def add(add_parser: AddParser) -> None:
 
 
 def run(parent: int | None = None, **options: Any) -> None:
-    """Run jobs until the process is told to stop, or until the process `parent` is gone."""
+    """Run jobs until a signal stops the process, or until the process `parent` has ended."""
     settings = checked_settings(options)
     if settings.redis_url is None:
         url = EmbeddedStore(settings.data_dir, settings.store_binary).reachable_url()
@@ -36,7 +36,7 @@ def run(parent: int | None = None, **options: Any) -> None:
     if parent is not None:
         Thread(target=_end_with, args=(parent,), name="parent-watch", daemon=True).start()
     gc.disable()  # get_ready() enables it
-    # A worker needs no web server, and a server no handlers of jobs.
+    # Imported late: a worker needs no web server, and a server needs no job handlers.
     from app.handlers import run_worker
 
     run_worker(settings)
@@ -46,6 +46,6 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(_LOOK_SECONDS)
     os.kill(os.getpid(), signal.SIGTERM)
-    # A call to a store that hangs may take longer than anybody is to find this process.
+    # A hanging call to the store may take longer than this process should outlive its parent.
     time.sleep(_END_SECONDS)
     os._exit(1)
