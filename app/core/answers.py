@@ -1,4 +1,4 @@
-"""Answers to requests: arrays, as they are or made block by block while they are sent."""
+"""Answers to requests: arrays in memory, or result blocks that are computed while the answer is sent."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,38 +15,38 @@ from app.core.ids import Ids, NumberIds, TextIds
 
 @dataclass(frozen=True)
 class RowBlocks:
-    """An array that is made some rows at a time, so that it never stands in memory as a whole."""
+    """Array computed block by block (result blocks), so that it is never in memory as a whole."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     blocks: Sequence[slice]
-    """Which rows of the request to make at a time, in order."""
+    """Rows of the request to compute at a time, in order."""
     make: Callable[[slice], Array]
-    """Makes a block. It must not fail: the first blocks are then sent already."""
+    """Function that computes one block. It must not fail, because earlier blocks may already have been sent."""
     largest: float = inf
-    """No entry is larger."""
+    """Upper bound of the entries' absolute values."""
 
     @property
     def nbytes(self) -> int:
-        """Size of the whole array."""
+        """Size of the whole array in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
     @property
     def held_bytes(self) -> int:
-        """Size of two blocks, the largest: one waits to be sent while the next is made."""
+        """Size of two blocks of the largest kind in bytes: one waits to be sent while the next is computed."""
         longest = max((block.stop - block.start for block in self.blocks), default=0)
         return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
 
     def generate(self) -> Iterator[Array]:
-        """The blocks, each made when its turn has come."""
+        """Yield the blocks in order, computing each when it is asked for."""
         return map(self.make, self.blocks)
 
     def convert(self, change: Callable[[slice, Array], Array], **members: Any) -> "RowBlocks":
-        """The same blocks, each changed after it was made; `members` are those that differ."""
+        """Return the same blocks with `change` applied to each one; `members` are the fields that differ."""
         return replace(self, make=lambda block: change(block, self.make(block)), **members)
 
     def narrow(self, dtype: np.dtype[Any]) -> "RowBlocks":
-        """The same numbers in a dtype of fewer digits; OutOfRange if some could be too large for it."""
+        """Return the same numbers in a dtype of lower precision; OutOfRange if `largest` is too large for it."""
         if self.dtype == dtype:
             return self
         if self.largest > float(np.finfo(dtype).max):
@@ -56,24 +56,24 @@ class RowBlocks:
 
 @dataclass(frozen=True)
 class OneHot:
-    """Sparse rows of ones: the column indices of each, (n, s), −1 throughout for a row without any."""
+    """Sparse rows of ones, stored as column indices, (n, s); a row without ones holds −1 throughout."""
 
     columns: Array | RowBlocks
     n_columns: int
     has_ones: NDArray[np.bool_]
-    """Whether a row has ones, (n,)."""
+    """Whether each row has ones, (n,)."""
 
     @property
     def nbytes(self) -> int:
-        """Size of the column indices."""
+        """Size of the column indices in bytes."""
         return self.columns.nbytes
 
     def indptr(self) -> Array:
-        """Where the indices of each row begin, and where they end, (n + 1,)."""
+        """Return the positions at which the indices of each row begin and end, as in CSR, (n + 1,)."""
         return np.concatenate([[0], np.cumsum(self.has_ones * self.columns.shape[1])])
 
     def indices(self) -> Array | RowBlocks:
-        """The column indices of all rows that have ones, one after the other."""
+        """Return the column indices of all rows that have ones, concatenated."""
         columns, has_ones = self.columns, self.has_ones
         if isinstance(columns, RowBlocks):
             shape = (int(has_ones.sum()) * columns.shape[1],)
@@ -82,26 +82,26 @@ class OneHot:
 
 
 Answer = Mapping[str, Array | RowBlocks | OneHot | Ids]
-"""Arrays by the names they have in a JSON answer, rows first."""
+"""Arrays by their names in a JSON answer; the rows come first."""
 IDS = "ids"
-"""The member of an answer with the ids of its rows."""
+"""Name of the member of an answer that holds the ids of its rows."""
 SIGNATURE = "signature"
-"""The member of an answer with a number for each frequency; all others have a row for each row of the first."""
+"""Name of the member of an answer with one number per frequency; all others have one row per row of the first."""
 
 
 def held_bytes(answer: Answer) -> int:
-    """Memory that an answer takes while it is sent."""
+    """Return the memory in bytes that an answer takes while it is sent."""
     every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
     return sum(one.held_bytes if isinstance(one, RowBlocks) else one.nbytes for one in every)
 
 
 def in_parts(array: Array | RowBlocks) -> Iterator[Array]:
-    """The blocks of an array, which are one where it stands in memory."""
+    """Yield the blocks of an array; an array that is already in memory is one block."""
     return array.generate() if isinstance(array, RowBlocks) else iter([array])
 
 
 def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
-    """The same numbers in a dtype of fewer digits, not copied if it is theirs; OutOfRange if one is too large."""
+    """Return the numbers in a dtype of lower precision, not copied if they have it; OutOfRange if one is too large."""
     try:
         with np.errstate(over="raise"):
             return array.astype(dtype, copy=False)
@@ -110,12 +110,12 @@ def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def dtype_of(answer: Answer) -> np.dtype[Any]:
-    """The dtype of the rows of an answer."""
+    """Return the dtype of an answer's rows."""
     return rows_of(answer).dtype
 
 
 def rows_of(answer: Answer) -> Array | RowBlocks:
-    """The rows of an answer: its first array, or the columns of its ones."""
+    """Return the rows of an answer: its first array, or the column indices if it is a `OneHot`."""
     rows = next(iter(answer.values()))
     if isinstance(rows, NumberIds | TextIds):
         raise TypeError("an answer begins with ids")

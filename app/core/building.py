@@ -1,4 +1,4 @@
-"""The surroundings of the building of a map: threads, progress, the rows of datasets, and what the set is for."""
+"""Build context of a map: threads, progress, rows of datasets, and what its frequencies are used for."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,11 +10,11 @@ from app.core.errors import InvalidInput
 from app.core.progress import Progress
 
 RowsOf = Callable[[str, str], Rows]
-"""Gives the rows of a dataset, from its name and where the spec names it; InvalidInput if there is no such dataset."""
+"""Function that returns a dataset's rows, from its name and the pointer to it in the spec; InvalidInput if absent."""
 
 
 def no_rows(dataset: str, pointer: str) -> Rows:
-    """Refuse a dataset where there are none."""
+    """Raise InvalidInput: no datasets are available in this build context."""
     raise InvalidInput(f"dataset {dataset!r} is not at hand where this map is built; a box can be given", pointer)
 
 
@@ -22,30 +22,34 @@ class Use(NamedTuple):
     """The features that a map makes of its frequencies; as it is here, real ones in float64."""
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    """In which it reads rows and freezes frequencies."""
+    """Features that a map computes from its frequencies; the defaults stand for real features in float64."""
     is_complex: bool = False
-    """Whether its form is complex, so that an imaginary part of k̂, which the kernel has not, is error too."""
+    """Dtype in which the map reads rows and stores its frozen arrays."""
     normalize: bool = False
-    """Whether feature rows are scaled to unit norm."""
+    """Whether the form is `complex`: an imaginary part of k̂ then counts as error, as the kernel has none."""
 
     def round_entries(self, entries: Matrix) -> Matrix:
-        """Entries as the map has them. Those beyond its range stay: it refuses them by name."""
+        """Return the entries rounded to the map's dtype; entries outside its range stay, as the map refuses them."""
         with np.errstate(over="ignore"):
             rounded: Matrix = entries.astype(self.dtype).astype(np.float64)
         return np.where(np.isfinite(rounded), rounded, entries)
 
     def scale_weights(self, weights: Matrix) -> Matrix:
-        """Weights as inner products of the features have them, where norms of cosines and sines are one for all."""
+        """Return the weights that inner products of the features use.
+
+        If features are normalised, these are the weights over their sum: all rows of cosines and sines have the same
+        norm.
+        """
         return weights / weights.sum() if self.normalize else weights
 
 
 class Building(NamedTuple):
-    """The surroundings of a build; as they are here, those of plain use."""
+    """Build context of a map; by default one thread, no observer of the progress, and no datasets."""
 
     threads: int = 1
-    """How many a build may use; what it makes does not depend on it."""
+    """Number of threads that a build may use; the result does not depend on it."""
     progress: Progress = Progress()
-    """Takes its progress and states, and gives back the state to go on from."""
+    """Receives the progress and states of the build, and returns the state to resume from."""
     rows: RowsOf = no_rows
     use: Use = Use()
-    """The features that the set is for: by their errors sets are judged, and may be learned."""
+    """Features that the frequency set is for; sets are judged, and may be learned, by the errors of these features."""

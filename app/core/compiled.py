@@ -1,4 +1,4 @@
-"""How inner loops are compiled, and where they are kept."""
+"""Compilation of inner loops, and the cache of compiled loops on disk."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -14,21 +14,22 @@ from numba.extending import intrinsic
 Loop = TypeVar("Loop", bound=Callable[..., Any])
 
 LOOPS: list[Any] = []
-"""The compiled loops of all modules that are imported."""
+"""All compiled loops of the modules imported so far."""
 
-# Without the interpreter lock. No fast-math, so that the same input gives the same bits everywhere. Division by zero
-# gives infinity as in NumPy: a test for it would keep loops from being vectorised. No program in C calls a loop, and
-# what it would call takes a twentieth of the time to compile.
+# `nogil`: loops release the interpreter lock. No fast-math: the same input yields the same bits everywhere.
+# `error_model`: division by zero yields infinity as in NumPy, as a test for zero would prevent vectorisation.
+# `no_cfunc_wrapper`: no C program calls a loop, and the wrapper would take a twentieth of the compile time.
 _compile = partial(njit, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
 
 
 def jit(loop: Loop) -> Loop:
-    """The loop, compiled at its first call and kept on disk for the next process, if there is a place.
+    """Return the loop, compiled at its first call and, if possible, cached on disk for later processes.
 
-    That is NUMBA_CACHE_DIR, the directory of the source or one in the user's home, the first that can be written.
+    The cache directory is the first that can be written of NUMBA_CACHE_DIR, the directory of the source and one in the
+    user's home.
 
-    In a loop, copy one array to another entry by entry: an assignment of whole arrays brings text for its error, which
-    takes two seconds to compile.
+    In a loop, copy one array to another entry by entry: assigning a whole array compiles the text of its error message
+    too, which takes two seconds.
     """
     made: Any = _compile(loop)
     with suppress(RuntimeError):  # numba: no locator available
@@ -43,28 +44,28 @@ def _multiply_add(_: Any, x: Any, y: Any, z: Any) -> tuple[Any, Any]:
 
 
 multiply_add = cast(Callable[[Any, Any, Any], Any], _multiply_add)
-"""x·y + z of three floats of one precision, rounded once; for compiled loops."""
+"""x·y + z of three floats of the same precision, rounded once; for compiled loops."""
 
 
 def kept_in() -> Path | None:
-    """A directory in which loops are kept; None if there is no place for them."""
+    """Return a directory in which compiled loops are cached; None if there is none."""
     path = LOOPS[0].stats.cache_path
     return None if path is None else Path(path)
 
 
 def keep_in(directory: str) -> None:
-    """Keep all loops in a directory, from now on."""
+    """Cache all loops in a directory from now on."""
     config.CACHE_DIR = directory  # type: ignore[attr-defined]
     for loop in LOOPS:
         loop.enable_caching()
 
 
 class NotKept(Exception):
-    """A loop is not compiled yet, for arguments of some types, nor kept."""
+    """Raised when a loop is neither compiled for the types of its arguments nor in the cache."""
 
 
 class _Refusal(event.Listener):
-    """Raises where its own thread begins to compile; others may."""
+    """Listener that raises NotKept when the thread that created it starts to compile; other threads may compile."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
@@ -74,11 +75,11 @@ class _Refusal(event.Listener):
             raise NotKept
 
     def on_end(self, _: Any) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 @contextmanager
 def loading_only() -> Iterator[None]:
-    """In this block a call of a loop that would have to be compiled raises NotKept."""
+    """In this block, raise NotKept when a call of a loop would have to compile it."""
     with event.install_listener("numba:compile", _Refusal()):
         yield

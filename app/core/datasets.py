@@ -1,4 +1,4 @@
-"""Datasets as matrices: which rows a sample takes, and how far the columns reach."""
+"""Datasets as matrices: sampling of rows, and ranges of columns."""
 
 from typing import NamedTuple
 
@@ -10,35 +10,36 @@ from app.core.arrays import Floats, Matrix, Rows, row_blocks
 from app.core.errors import InvalidInput
 
 MOST_RANGES = 1 << 16
-"""Columns up to which the ranges of a dataset's columns are kept."""
-# Drawn in some milliseconds of the interpreter.
+"""Largest number of columns for which a dataset's column ranges are stored."""
+# Random words drawn at a time, which takes some milliseconds.
 _WORDS_AT_A_TIME = 1 << 20
-# A column whose numbers differ by so many roundings of float64 counts as constant.
+# Largest spread of a column that counts as constant, in roundings (float64) of its largest entry.
 _ROUNDINGS = 10
 
 
 class Reference(NamedTuple):
-    """Rows of a dataset, named where vectors could stand."""
+    """Reference to rows of a dataset, given where a request could hold vectors."""
 
     dataset: str
     rows: int | None = None
     """Size of the sample; None for all rows."""
     seed: int = 0
     pointer: str = ""
-    """Where the members of the reference stand in the request, "" for the body itself."""
+    """Pointer to the object in the request that holds the reference, "" for the body itself."""
 
     @property
     def place(self) -> str:
-        """Where a request names the dataset, for what is wrong with its rows."""
+        """Pointer to blame for errors in the dataset's rows."""
         return self.pointer or "/dataset"
 
 
 def sample_rows(n: int, count: int, seed: int) -> NDArray[np.intp]:
-    """Row numbers of a uniform sample of `count` of n rows, or of all, without replacement, (count,), increasing.
+    """Return the row numbers of a uniform sample of `count` of n rows without replacement, (count,), increasing.
 
-    The rows taken are those with the smallest of n words of NumPy's PCG64, seeded with `seed`. Its words are the same
-    in every release, unlike what `Generator.choice` makes of them; and a smaller sample is part of a larger one. They
-    are drawn some at a time, as there may be millions of rows of which few are wanted.
+    All rows are taken if there are at most `count`. The sample is the rows with the smallest of n words of NumPy's
+    PCG64, seeded with `seed`. These words are the same in every NumPy release, unlike the results of
+    `Generator.choice`, and a smaller sample is part of a larger one. Words are drawn in blocks, as a few of millions of
+    rows may be sampled.
     """
     count, generator = min(n, count), np.random.PCG64(seed)
     words, numbers = np.empty(0, np.uint64), np.empty(0, np.intp)
@@ -53,7 +54,10 @@ def sample_rows(n: int, count: int, seed: int) -> NDArray[np.intp]:
 
 
 def held_out(n: int, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Row numbers, increasing, of a `sampled` sample of `count` of n rows, (count,), after those of the others."""
+    """Return the numbers of the remaining rows, then those of a sample of `count` of n rows, (count,), both increasing.
+
+    The sample is that of `sample_rows`.
+    """
     apart = np.zeros(n, np.bool_)
     if count:
         apart[sample_rows(n, count, seed)] = True
@@ -61,12 +65,12 @@ def held_out(n: int, count: int, seed: int) -> tuple[NDArray[np.intp], NDArray[n
 
 
 def column_ranges(rows: Rows) -> Floats:
-    """The least and the largest entry of each column, (2, d), in the dtype of the rows, of which there is at least one.
+    """Return the smallest and the largest entry of each column, (2, d), in the dtype of the rows; n ≥ 1.
 
-    Those that are NaN, which are missing, do not count; a column of nothing else has NaN.
+    NaN, which marks missing entries, is ignored; a column without other entries has the range NaN.
 
     Raises:
-        InvalidInput: there are more columns than ranges are kept of.
+        InvalidInput: there are more than `MOST_RANGES` columns.
     """
     if rows.shape[1] > MOST_RANGES:
         raise InvalidInput(f"ranges are kept of up to {MOST_RANGES} columns; there are {rows.shape[1]}")
@@ -77,5 +81,5 @@ def column_ranges(rows: Rows) -> Floats:
 
 
 def is_constant(spread: Matrix, reach: Matrix) -> NDArray[np.bool_]:
-    """Whether columns that spread so far, and whose entries are at most so large, differ by rounding alone, (d,)."""
+    """Return which columns, (d,), are constant up to rounding, from their spread and their largest absolute entry."""
     return np.asarray(spread <= _ROUNDINGS * np.finfo(np.float64).eps * reach)

@@ -1,6 +1,7 @@
-"""Pictures as plain data: what is drawn where. `app.pictures` draws them and knows nothing of what they mean.
+"""Figures as plain data: the marks and where they are. `app.pictures` draws them and does not know what they mean.
 
-The colour of a mark is a number: marks of one number have one colour; None is grey, for what others are compared with.
+The colour of a mark is a number: marks with the same number have the same colour. None is grey, for marks that serve as
+a comparison.
 """
 
 from collections.abc import Sequence
@@ -13,38 +14,38 @@ from app.core.arrays import Matrix
 
 Scale = Literal["linear", "log", "log2"]
 CELLS = 2200
-"""Cells of all densities of a drawing together: each takes some 30 bytes of an SVG document at the most."""
+"""Most cells of all densities of a figure together; a cell takes up to about 30 bytes of an SVG document."""
 
 
 class Curve(NamedTuple):
-    """Markers joined by lines, or one of both."""
+    """Markers joined by lines, or only markers, or only a line."""
 
     x: Sequence[float]
     y: Sequence[float]
     label: str
-    """Its name in the legend."""
+    """Name of the curve in the legend."""
     colour: int | None = 0
     style: Literal["joined", "line", "dashed", "markers"] = "joined"
     deviations: Sequence[float] | None = None
-    """Half the lengths of error bars, if there are any."""
+    """Half the lengths of the error bars, if there are any."""
     marker: int = 0
-    """The number of its marker: tells curves of one colour apart."""
+    """Number of the marker symbol: tells curves of the same colour apart."""
 
 
 class Density(NamedTuple):
-    """Cells that are the darker, the more is in them."""
+    """Two-dimensional histogram; cells with more points are darker."""
 
     x_edges: Sequence[float]
     y_edges: Sequence[float]
     counts: Sequence[Sequence[int]]
-    """For each stretch of y, what is in the cells along x."""
+    """Number of points in each cell: a list along x for every interval of y."""
     label: str
-    """What is counted, for the legend."""
+    """Name in the legend of the points that are counted."""
     colour: int | None = 0
 
 
 class Histogram(NamedTuple):
-    """Steps, filled or outlined."""
+    """Histogram as steps, filled or outlined."""
 
     edges: Sequence[float]
     heights: Sequence[float]
@@ -54,7 +55,7 @@ class Histogram(NamedTuple):
 
 
 class Star(NamedTuple):
-    """The one place to look at, in the colour of the ink."""
+    """Star that marks the most important point, in the colour of the text."""
 
     x: float
     y: float
@@ -62,12 +63,12 @@ class Star(NamedTuple):
 
 
 class Beyond(NamedTuple):
-    """An arrow at the edge of the picture, for a value that lies beyond it."""
+    """Arrow at the edge of the axes, for a value outside their range."""
 
     x: float
     above: bool
     says: str
-    """Its value, which is written beside it."""
+    """Text beside the arrow: the value."""
     colour: int | None = 0
 
 
@@ -75,7 +76,7 @@ Mark = Curve | Density | Histogram | Star | Beyond
 
 
 class Panel(NamedTuple):
-    """One pair of axes with what is drawn on it."""
+    """One pair of axes and the marks on it."""
 
     marks: Sequence[Mark]
     x_label: str
@@ -84,30 +85,30 @@ class Panel(NamedTuple):
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
     y_range: tuple[float, float] | None = None
-    """Ends of the y axis; None for those of the marks."""
+    """Ends of the y axis; None to fit the marks."""
     legend_beside: bool = False
-    """Whether the legend is beside the axes: a long one would cover the marks."""
+    """Whether the legend is beside the axes, as a long one would cover the marks."""
 
 
 class Drawing(NamedTuple):
-    """Panels in rows."""
+    """Figure: rows of panels."""
 
     rows: Sequence[Sequence[Panel]]
     row_height: float = 4.0
-    """Height of each row, in inches."""
+    """Height of each row in inches."""
     title: str | None = None
-    """Above all panels."""
+    """Title above all panels."""
 
 
 def density(x: Matrix, y: Matrix, label: str, colour: int | None = 0, of: int = 1) -> Density:
-    """A density of points (x_i, y_i), one of `of` in a drawing, on as many cells along one side as along the other."""
+    """Return the density of points (x_i, y_i), one of `of` densities in a figure, on a square number of cells."""
     side = int((CELLS / of) ** 0.5)
     counts, x_edges, y_edges = np.histogram2d(x, y, side, [_reach(x), _reach(y)])
     return Density(x_edges.tolist(), y_edges.tolist(), counts.T.astype(np.int64).tolist(), label, colour)
 
 
 def _reach(values: NDArray[np.float64]) -> tuple[float, float]:
-    """The range of values, widened where it is too narrow for cells to have a width."""
+    """Return the range of values, widened if it is too narrow to be divided into cells."""
     least, most = (float(values.min()), float(values.max())) if len(values) else (0.0, 1.0)
     if most - least > 1e-9 * max(abs(least), abs(most)):
         return least, most

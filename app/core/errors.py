@@ -1,10 +1,10 @@
-"""Errors in a caller's input, said without HTTP. Their `detail` is one sentence for a person."""
+"""Errors in a caller's input, independent of HTTP. Their `detail` is one sentence written for a person."""
 
 
 class InvalidInput(Exception):
-    """Input that no retry will mend: says what came and what was wanted.
+    """Invalid input; to retry does not help. `detail` says what was received and what is expected.
 
-    `pointer` is the JSON pointer (RFC 6901) to the offending member of the body, "" for the whole of it.
+    `pointer` is the JSON pointer (RFC 6901) to the offending member of the body, "" for the whole body.
     """
 
     def __init__(self, detail: str, pointer: str = "") -> None:
@@ -13,7 +13,10 @@ class InvalidInput(Exception):
 
 
 class InvalidOption(Exception):
-    """An option beside the input, here by its name, that no retry will mend: says what came and what was wanted."""
+    """Invalid option of a request, other than its input; to retry does not help.
+
+    `option` is its name; `detail` says what was received and what is expected.
+    """
 
     def __init__(self, detail: str, option: str) -> None:
         super().__init__(detail)
@@ -21,10 +24,10 @@ class InvalidOption(Exception):
 
 
 class TooLarge(Exception):
-    """A request whose body, result or map passes a limit.
+    """A request whose body, result or map exceeds a limit.
 
-    `limit` is its name, a field of the settings, and `allowed` its value, in bytes unless the name says otherwise;
-    `value` is what came, in the same unit.
+    `limit` is the name of the limit, a field of the settings. `allowed` is its value, in bytes unless the name says
+    otherwise; `value` is the size found, in the same unit.
     """
 
     def __init__(self, detail: str, *, limit: str, allowed: int, value: int) -> None:
@@ -33,4 +36,4 @@ class TooLarge(Exception):
 
 
 class OutOfRange(Exception):
-    """Numbers of an answer that are too large for the dtype in which it is wanted."""
+    """Numbers of an answer that are too large for the dtype that the client requested."""

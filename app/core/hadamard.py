@@ -1,9 +1,9 @@
-"""Random rotations by Walsh–Hadamard matrices, of many vectors side by side, in one compiled loop.
+"""Random rotations of many vectors at once by Walsh–Hadamard matrices, in one compiled loop.
 
-A tile holds `width` vectors of D entries, D a power of two: entry j of vector i stands at j·width + i. So butterflies
-of all vectors at once are loops over neighbours in memory, which compilers vectorise. An entry goes through the same
-operations in the same order whatever the width is: what comes out for a vector does not depend, bit for bit, on the
-vectors beside it.
+A tile holds `width` vectors of D entries, D a power of two: entry j of vector i is at j·width + i. Butterflies of all
+vectors at once are then loops over contiguous memory, which compilers vectorise. Each entry goes through the same
+operations in the same order for every width: the result for a vector does not depend, bit for bit, on the vectors
+beside it.
 """
 
 import math
@@ -20,35 +20,35 @@ from app.core.tiles import VECTOR_BYTES, write_transposed
 Bits = NDArray[np.uint8]
 
 ROUNDS = 3
-"""Products with a Hadamard matrix that make a rotation."""
-# Vectors side by side, as many as leave a tile in the cache.
+"""Number of products with a Hadamard matrix in one rotation."""
+# Largest width of a tile, and its largest size: it must stay in the cache.
 _MOST_WIDTH, _TILE_BYTES = 32, 1 << 19
 
 
 def padded_size(d: int) -> int:
-    """The least power of two from d on."""
+    """Return the smallest power of two that is at least d."""
     return 1 << (d - 1).bit_length()
 
 
 def gain(size: int) -> float:
-    """The factor by which products with `ROUNDS` matrices H of ±1, in so many dimensions, make a vector longer."""
+    """Return the factor by which products with `ROUNDS` matrices H of ±1, in `size` dimensions, lengthen a vector."""
     return math.pow(size, ROUNDS / 2)
 
 
 def tile_width(n: int, d: int, itemsize: int) -> int:
-    """How many of n vectors of d entries are rotated together: a power of two."""
+    """Return how many of n vectors of d entries are rotated together: a power of two."""
     fitting = max(1, _TILE_BYTES // (padded_size(d) * itemsize))
     return min(_MOST_WIDTH, fitting, padded_size(max(1, n)))
 
 
 def tiles_of(rows: Floats) -> Floats:
-    """The rows, (n, d), as tiles (tiles, D, width), with zeros behind their entries and behind the last row."""
+    """Return the rows, (n, d), as tiles (tiles, D, width), padded with zeros behind each row and the last row."""
     n, d = rows.shape
     return side_by_side(rows, tile_width(n, d, rows.itemsize), padded_size(d))
 
 
 def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
-    """Frequencies, (n_frequencies, d), computed in float64: their columns are rotated unit vectors, times `scales`."""
+    """Return frequencies, (n_frequencies, d), computed in float64: columns are rotated unit vectors, times `scales`."""
     d, s, lengths = len(scales), len(radii), radii.astype(np.float64) / gain(8 * signs.shape[2])
     frequencies = np.empty((s, d), dtype)
     for block in row_blocks(d, _MOST_WIDTH):
@@ -61,12 +61,12 @@ def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[A
 
 @jit
 def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, out: Floats) -> None:
-    """Write products of n rows with those of rotations from number `first` on, before `last`, into columns of `out`.
+    """Write the products of n rows with rows `first` to `last` (excluded) of the rotations to the columns of `out`.
 
-    Rows D·b to D·(b + 1) of the rotations are S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in Sylvester's order;
-    D_i has the signs of the bits of `signs`, (blocks, 3, D/8), the highest of a byte first, −1 for a set bit; S has the
-    entries of `lengths`, over the `gain` of the rest. The n rows stand in `tiles`, as `tiles_of` gives them. `out` has
-    n rows, and is C-contiguous.
+    Rows D·b to D·(b + 1) of the rotations are the matrix S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in
+    Sylvester's order. D_i is diagonal with the signs of the bits of `signs`, (blocks, 3, D/8), the highest bit of a
+    byte first, −1 for a set bit. S is diagonal with the entries of `lengths`, which include the division by `gain`.
+    `tiles` holds the n rows as `tiles_of` returns them. `out` has n rows and is C-contiguous.
     """
     _, size, width = tiles.shape
     work = np.empty(size * width, tiles.dtype)
@@ -84,7 +84,7 @@ def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, o
 
 @jit
 def _write(tile: Floats, at: int, width: int, lengths: Floats, out: Floats, first: int) -> None:
-    """Write entries of the vectors of a tile, times `lengths`, into the rows of `out`, from column `first` on."""
+    """Write the entries of a tile's vectors, times `lengths`, to the rows of `out`, from column `first` on."""
     square = VECTOR_BYTES // tile.itemsize
     for j in range(0, len(lengths), square):
         for i in range(0, len(out), square):
@@ -103,9 +103,9 @@ def _sign(bits: Bits, j: int, one: Any) -> Any:
 
 @jit
 def _transform(tile: Floats, bits: Bits, width: int) -> None:
-    """Change the signs of the entries whose bit is set, and multiply by H, in place.
+    """Flip the signs of the entries whose bit is set, then multiply by H, both in place.
 
-    By butterflies of four, and of two at the end where D is no power of four.
+    Uses radix-4 butterflies, and radix-2 ones at the end if D is not a power of four.
     """
     one, part = tile.dtype.type(1), len(tile) // 4
     quarter = part // width

@@ -1,4 +1,4 @@
-"""Ids of rows: whole numbers or strings that come with rows, and go with them wherever these go."""
+"""Ids of rows: whole numbers or strings that are posted with rows and stored and returned with them."""
 
 import codecs
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from app.core.arrays import Array, PostedRows, Whole
 from app.core.errors import InvalidInput
 
 MAX_ID_BYTES = 1024
-"""The longest string that is an id, in UTF-8."""
-# Bytes of text that are looked at, or put together, at a time.
+"""Length of the longest string id, in bytes of UTF-8."""
+# Bytes of text that are checked at a time, and strings that are put together at a time.
 _AT_A_TIME = 1 << 20
 _ROWS_AT_A_TIME = 1 << 10
 
@@ -30,21 +30,21 @@ class NumberIds:
 
     @property
     def nbytes(self) -> int:
-        """Memory that they take."""
+        """Memory of the ids in bytes."""
         return self.numbers.nbytes
 
     def take(self, rows: NDArray[np.intp] | slice) -> "NumberIds":
-        """The ids of some rows."""
+        """Return the ids of some rows."""
         return NumberIds(self.numbers[rows])
 
     def to_list(self) -> list[int]:
-        """The ids, as Python has them."""
+        """Return the ids as Python integers."""
         return list(self.numbers.tolist())
 
 
 @dataclass(frozen=True)
 class TextIds:
-    """Ids that are strings: all of them, one after the other, in UTF-8, (bytes,), and where each ends, (n,)."""
+    """Ids that are strings: their concatenation in UTF-8, (bytes,), and the position where each string ends, (n,)."""
 
     ends: Whole
     text: NDArray[np.uint8]
@@ -55,11 +55,11 @@ class TextIds:
 
     @property
     def nbytes(self) -> int:
-        """Memory that they take."""
+        """Memory of the ids in bytes."""
         return self.ends.nbytes + self.text.nbytes
 
     def take(self, rows: NDArray[np.intp] | slice) -> "TextIds":
-        """The ids of some rows."""
+        """Return the ids of some rows."""
         starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)[: len(self)]
         if isinstance(rows, slice):
             starts, ends = starts[rows], self.ends[rows]
@@ -68,7 +68,7 @@ class TextIds:
         return gather_strings(self.text, starts[rows], (self.ends - starts)[rows])
 
     def to_list(self) -> list[str]:
-        """The ids, as Python has them."""
+        """Return the ids as Python strings."""
         text, starts = self.text.tobytes(), [0, *self.ends.tolist()]
         return [text[start:end].decode() for start, end in pairwise(starts)]
 
@@ -77,14 +77,17 @@ Ids = NumberIds | TextIds
 
 
 class Identified(NamedTuple):
-    """Rows as they came, and their ids."""
+    """Rows in their original dtype, and their ids."""
 
     rows: PostedRows
     ids: Ids
 
 
 def gather_strings(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> TextIds:
-    """Strings that lie in a text anywhere, from `starts` on, (n,) as their lengths, none longer than an id may be."""
+    """Return the strings of a text that begin at `starts`, in any order, and have these `lengths`, both (n,).
+
+    No string may be longer than `MAX_ID_BYTES`.
+    """
     ends = np.cumsum(lengths, dtype=np.int64)
     found = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
     for first in range(0, len(ends), _ROWS_AT_A_TIME):
@@ -96,7 +99,10 @@ def gather_strings(text: NDArray[np.uint8], starts: Whole, lengths: Whole) -> Te
 
 
 def check_lengths(lengths: Whole, first_row: int, called: str = "id") -> None:
-    """Raise InvalidInput for a string that is too long; the first is the id, or what it is, of a row of this number."""
+    """Raise InvalidInput for a string that is too long; the first string belongs to row `first_row`.
+
+    `called` is what the error calls the strings.
+    """
     odd = (lengths < 0) | (lengths > MAX_ID_BYTES)
     if odd.any():
         row = int(np.argmax(odd))
@@ -105,7 +111,7 @@ def check_lengths(lengths: Whole, first_row: int, called: str = "id") -> None:
 
 
 def check_text(ids: TextIds, called: str = "id") -> None:
-    """Raise InvalidInput if a string is no UTF-8."""
+    """Raise InvalidInput if a string is not UTF-8."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         for first in range(0, ids.text.size + 1, _AT_A_TIME):

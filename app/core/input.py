@@ -1,4 +1,4 @@
-"""The first steps of a map: missing entries are filled in, rows shifted, scaled and brought to unit length."""
+"""Preprocessing (`input`), the first step of a map: missing entries are filled in, rows shifted and scaled."""
 
 from enum import StrEnum
 from functools import cached_property
@@ -17,14 +17,14 @@ from app.core.norms import unit_or_zero_rows
 from app.core.progress import Pause, between, no_pause
 from app.core.sparse_rows import divide_columns
 
-# Entries that are worked on at a time: few enough to stay in the cache.
+# Entries processed at a time: few enough to stay in the cache.
 _ENTRIES_PER_BLOCK = 1 << 16
-# Of columns that are looked at together.
+# Entries of the columns whose quartiles are computed together.
 _ENTRIES_OF_COLUMNS = 1 << 21
 _QUARTILES = (0.25, 0.5, 0.75)
-# Of columns in a warning.
+# Most columns that a warning names.
 _MOST_NAMED = 5
-# Up to this span of a column, sums of squares stay in the range of float64.
+# Largest span of a column for which sums of squares stay in the range of float64.
 _WIDEST = 1e140
 
 
@@ -51,11 +51,11 @@ def _is_word(value: object) -> str:
 
 _Numbers = Annotated[float, Tag("number")] | Annotated[tuple[float, ...], Field(fail_fast=True), Tag("list")]
 Missing = Annotated[Annotated[Literal["refuse"], Tag("word")] | _Numbers, Discriminator(_is_word)]
-"""What takes the place of a missing entry: one number for all columns, or a list with one per column; or `refuse`."""
+"""Replacement for missing entries: one number for all columns, or a list with one per column; or `refuse`."""
 MissingOfRows = Annotated[
     Annotated[Literal["refuse", "mean", "median"], Tag("word")] | _Numbers, Discriminator(_is_word)
 ]
-"""Likewise, or the mean or the median of its column in a dataset."""
+"""Replacement for missing entries as in `Missing`, or the mean or the median of the column in a dataset."""
 MISSING = (
     "What stands for an entry that is missing, NaN or null in JSON, among rows that are centred and scaled: one number "
     'for all columns, or a list; or "refuse".'
@@ -68,43 +68,43 @@ UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is a
 
 
 class Input(Frozen):
-    """What is done to a row, in float64, before it is rounded to the map's dtype.
+    """Preprocessing of each row, in float64, before the row is rounded to the map's dtype.
 
-    A row x becomes (x − center)/scale, then what is missing becomes a number, then, with `unit_norm`, the row becomes
-    its direction. Everything that a map takes rows for sees them after that.
+    A row x becomes (x − center)/scale; then missing entries are filled in; then, with `unit_norm`, the row is divided
+    by its L2 norm. Everything that the map computes is computed from the result.
     """
 
     center: Shifts = Field(0.0, description="Subtracted from each row: one number for all columns, or a list.")
     scale: Scales = Field(1.0, description="What each row is divided by then: one number for all columns, or a list.")
     unit_norm: bool = Field(False, description=UNIT_NORM)
     missing: Missing = Field("refuse", description=MISSING)
-    # Left out where it is before: the text of such a spec is what it was when there was no other way.
+    # Excluded from JSON if `before`: such a spec keeps the text that it had before this field existed.
     fill: Literal["before", "after"] = Field("before", description=FILL, exclude_if=lambda value: value == "before")
 
     def with_defaults(self) -> "Input":
-        """The input of a request, which fills in after centring where it does not say when."""
+        """Return the input, with `fill` set to `after` if missing entries are filled in and `fill` is not given."""
         if self.missing == "refuse" or "fill" in self.model_fields_set:
             return self
         return self.model_construct(_fields_set=self.model_fields_set, **{**dict(self), "fill": "after"})
 
     def as_before(self) -> Self:
-        """The input as versions read it that filled in before centring; itself where the request says when."""
+        """Return the input as earlier versions read it, with `fill` set to `before` if the request does not give it."""
         return self if "fill" in self.model_fields_set else self.model_copy(update={"fill": "before"})
 
     def check(self, input_dim: int) -> None:
-        """Raise InvalidInput for a list that has not one entry for each column."""
+        """Raise InvalidInput for a list that does not have one entry per column."""
         check_entries(self.center, input_dim, "center", "/input/center", ", or one number")
         check_entries(self.scale, input_dim, "scale", "/input/scale", ", or one number")
         check_entries(self.missing, input_dim, "missing", "/input/missing", ", or one number")
 
     def apply(self, rows: Rows, pointer: str) -> Rows:
-        """Rows (n, d) of floats, which stood at `pointer` of the request, as the map sees them: float64, finite.
+        """Return preprocessed rows (n, d), float64 and finite, of floats that were found at `pointer` of the request.
 
-        They are in memory of their own, sparse if they came so, and have the same bits then as in dense form. NaN
-        stands for what is missing. The entries that sparse rows leave out are zeros, not missing.
+        The result is a copy. It is sparse if the rows are, with the same bits as in dense form. In the posted rows, NaN
+        marks missing entries. Entries that sparse rows do not store are zeros, not missing.
 
         Raises:
-            InvalidInput: an entry is missing and no number stands for it, or is infinite, or leaves the range of
+            InvalidInput: an entry is missing and `missing` is `refuse`, or an entry is infinite or leaves the range of
                 float64; or rows are sparse, and centring would make them dense.
         """
         if isinstance(rows, np.ndarray):
@@ -126,7 +126,8 @@ class Input(Frozen):
         return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
     def count_zero_rows(self, rows: Rows, pause: Pause = no_pause) -> int:
-        """How many of the rows (n, d) are all zero in the end; not those that miss what nothing stands for."""
+        """Return how many rows, (n, d), preprocessing makes all zero; rows with refused missing entries are left out.
+        """
         per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
         wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
         return sum(
@@ -143,12 +144,12 @@ class Input(Frozen):
         return np.asarray(self.scale, np.float64)
 
     def _change(self, changed: Rows, came: Rows, first: int, pointer: str) -> None:
-        """Fill in, shift and scale rows in place, which came so, and are those of the request from `first` on."""
+        """Fill in, shift and scale rows in place; `came` holds them as posted, from row `first` of the request on."""
         values = stored_values(changed)
         missing = np.isnan(values) if self.missing != "refuse" else np.False_
         if self.fill == "before":
             self._fill(changed, missing)
-        with np.errstate(over="ignore"):  # refused by name
+        with np.errstate(over="ignore"):  # the error names the entry
             if isinstance(changed, np.ndarray):
                 changed -= self._shifts
             divide_columns(changed, self._divisors)
@@ -167,17 +168,17 @@ class Input(Frozen):
 
 
 def _replace_missing(rows: Rows) -> Rows:
-    """The rows with zeros for NaN."""
+    """Return a copy of the rows with zeros in place of NaN."""
     found = rows.copy()
     np.nan_to_num(stored_values(found), copy=False, posinf=np.inf, neginf=-np.inf)
     return found
 
 
 class Fit(StrEnum):
-    """How center and scale are taken from the columns of a dataset.
+    """How center and scale are computed from the columns of a dataset.
 
-    standardize: mean and standard deviation. min_max: least entry and range. robust: median and distance between the
-    quartiles. max_abs: 0 and the largest size of an entry, for sparse rows too.
+    standardize: mean and standard deviation. min_max: smallest entry and range. robust: median and interquartile range.
+    max_abs: 0 and the largest absolute entry, for sparse rows too.
     """
 
     standardize = "standardize"
@@ -194,15 +195,15 @@ def fit_input(
     *,
     pause: Pause = no_pause,
 ) -> Input:
-    """The input whose center and scale are taken from rows (n, d), n ≥ 1, as scikit-learn's scalers do.
+    """Return the input whose center and scale are computed from rows (n, d), n ≥ 1, as scikit-learn's scalers do.
 
-    They are finite, or NaN where an entry is missing: numbers of a column are those of the entries that it has. The
-    scale of a column that is constant, but for the rounding of its numbers, is 1. Takes memory for some rows or
-    columns at a time, for one column at least.
+    Entries of the rows are finite, or NaN if missing; the numbers of a column are computed from its other entries. The
+    scale of a column that is constant up to rounding is 1. Working memory holds a block of rows or columns, at least
+    one column.
 
     Raises:
-        InvalidInput: there are too many columns to list, or rows are sparse and the fit would centre them, or a column
-            spans more than squares of float64 hold.
+        InvalidInput: there are too many columns to list, a column has no entries, rows are sparse and the fit would
+            centre them, or a column's span is too large to be squared in float64.
     """
     d = rows.shape[1]
     if d > MOST_RANGES:
@@ -211,7 +212,7 @@ def fit_input(
     if (empty := np.isnan(least)).any():
         raise InvalidInput(f"column {np.argmax(empty)} has no entry that is not missing", "/input/dataset")
     reach = np.maximum(np.abs(least), np.abs(most))
-    with np.errstate(over="ignore"):  # refused by name
+    with np.errstate(over="ignore"):  # the error names the column
         span = most - least
     if (fit is not Fit.max_abs or missing == "mean") and span.max() > _WIDEST:
         raise InvalidInput(
@@ -245,12 +246,12 @@ def fit_input(
 
 
 def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[Matrix, Matrix]:
-    """Mean and standard deviation of columns, in two passes; the second mends what the first mean is off by."""
-    # Powers of two: dividing by them rounds nothing, and squares of what is left do not underflow.
+    """Return mean and standard deviation of columns; a second pass corrects the rounding error of the first mean."""
+    # Powers of two: to divide by them is exact, and squares of the quotients do not underflow.
     units = np.ldexp(1.0, np.frexp(span)[1])
     sums, squares = np.zeros((2, rows.shape[1]))
     blocks = [*row_blocks(len(rows), _ENTRIES_PER_BLOCK // rows.shape[1])]
-    n = sum(np.count_nonzero(rows[block] == rows[block], axis=0) for block in between(blocks, pause))  # that are no NaN
+    n = sum(np.count_nonzero(rows[block] == rows[block], axis=0) for block in between(blocks, pause))  # entries not NaN
     for block in between(blocks, pause):
         sums += np.nansum(rows[block] - least, axis=0)
     means, off = least + sums / n, np.zeros_like(sums)
@@ -262,7 +263,7 @@ def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[M
 
 
 def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
-    """Median of columns, and the distance between their quartiles."""
+    """Return the median of each column and its interquartile range."""
     quartiles = np.empty((3, rows.shape[1]))
     for some in between(row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)), pause):
         columns = rows[:, some].astype(np.float64)
@@ -275,7 +276,7 @@ def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
 
 
 def mostly_missing(rows: Rows, dataset: str) -> tuple[str, ...]:
-    """The warning that columns of a dataset are missing in more than half of its rows."""
+    """Return a warning that names columns missing in more than half of a dataset's rows; empty if there are none."""
     n = rows.shape[0]
     values = stored_values(rows)
     missing = np.isnan(values)

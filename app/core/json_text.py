@@ -1,8 +1,8 @@
-"""JSON text looked at without parsing it and without the interpreter lock.
+"""Scans of JSON text without parsing it, outside the interpreter lock.
 
-Where its lists and long strings lie; and whether the name of a member comes twice in an object, which is refused. RFC
-8259 leaves open what that means, and parsers take the last: whoever has put it there by mistake would get something
-else than they wrote, and never know.
+They find the outermost lists and long strings, and member names that occur twice in one object, which is an error here.
+RFC 8259 does not say what duplicate names mean, and parsers keep the last. A client that sends one by mistake would get
+another result than it asked for, without notice.
 """
 
 import json
@@ -20,51 +20,50 @@ from app.core.errors import InvalidInput
 
 _QUOTE, _BACKSLASH, _COMMA, _SPACE = b'"'[0], b"\\"[0], b","[0], b" "[0]
 _LIST, _LIST_END, _OBJECT, _OBJECT_END = b"["[0], b"]"[0], b"{"[0], b"}"[0]
-# Lists that stand in no other list, and long strings: no request has as many.
+# Most lists outside all other lists, and long strings, in a body: no request has as many.
 _MOST_LISTS = 64
-# What pydantic reads in a fifth of a second: it takes a microsecond and a hundred bytes for each list, and for each
-# name of a member, of which options have few.
+# Most brackets inside lists, and most bytes outside lists: pydantic reads as many in a fifth of a second. It takes a
+# microsecond and a hundred bytes for each list, and for each member name, of which options have few.
 _MOST_BRACKETS, _MOST_REST = 1 << 17, 1 << 16
 _UNBALANCED, _TOO_MANY_LISTS = -1, -2
-# No string is longer.
+# Length that no string reaches.
 _ANY = 1 << 62
-# In the place of the number of items of a list.
+# Stored instead of the number of items if the span is a string.
 _IS_STRING = -1
-# Of the members of an object, and of objects in each other: no request has as many.
+# Most members of an object, and most objects nested in each other: no request has as many.
 _MOST_MEMBERS, _MOST_OBJECTS = 256, 64
-# Of lists and objects in each other: parsers refuse as many.
+# Most lists and objects nested in each other: parsers refuse as many.
 _DEEPEST = 2048
-# Texts in which names may be escaped.
+# Size in bytes up to which a text may have names with escapes.
 _SHORT = 1 << 16
 _NONE, _TWICE, _ESCAPED, _TOO_MANY_MEMBERS, _TOO_DEEP = 0, 1, 2, 3, 4
-# Of FNV-1a, a hash that takes a multiplication for each character.
+# Constants of FNV-1a, a hash that takes one multiplication per character.
 _BASIS, _PRIME = np.int64(1469598103934665603), np.int64(1099511628211)
 
 
 class Span(NamedTuple):
-    """A list that stands in no other list, or a long string that stands in none."""
+    """Outermost list of a JSON text, or a long string outside all lists."""
 
     bounds: list[int]
-    """Places of its opening bracket, of commas between its items, and of its closing bracket; or of quotation marks."""
+    """Positions of the opening bracket, the commas between parts and the closing bracket; or of the quotation marks."""
     n_items: int
-    """How many items it has."""
+    """Number of items of the list."""
     n_brackets: int
-    """How many lists and objects begin in it."""
+    """Number of lists and objects that begin inside."""
     n_commas: int
-    """How many commas part the things in it."""
+    """Number of commas inside, at all depths."""
 
     @property
     def is_string(self) -> bool:
-        """Whether it is a string."""
+        """Whether the span is a string."""
         return self.n_items == _IS_STRING
 
 
 def spans(text: bytes | bytearray | memoryview, part_bytes: int, string_bytes: int = _ANY) -> Iterator[Span]:
-    """The outermost lists of a JSON text, of items that commas part into `part_bytes` to twice as many.
+    """Yield the outermost lists of a JSON text, divided at commas into parts of `part_bytes` to twice as many bytes.
 
-    An item of more bytes stands alone. Strings of more than `string_bytes` that stand in no list are given likewise.
-    Nothing but strings and brackets is looked at: whoever parses all parts, and the text around them, sees all else
-    that is wrong.
+    A longer item is a part of its own. Strings of more than `string_bytes` outside all lists are yielded too. Only
+    strings and brackets are examined; all other errors are found when the parts, and the text around them, are parsed.
 
     Raises:
         InvalidInput: brackets do not match, a string does not end, or there are more than 64 lists and long strings.
@@ -83,15 +82,16 @@ def spans(text: bytes | bytearray | memoryview, part_bytes: int, string_bytes: i
 
 
 CheckSize = Callable[[int, int], None]
-"""Is told the bytes of options and the commas in their lists before they are parsed; raises TooLarge for too many."""
+"""Function that receives the bytes of options and the commas in their lists before parsing; may raise TooLarge."""
 
 
 def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
-    """Raise for the text of options, models of which would take too long or too much memory to read.
+    """Raise if reading the text of options as models would take too much time or memory.
 
     Raises:
-        InvalidInput: it is not JSON, has too much text around its lists, or too many lists and objects in these.
-        TooLarge: `check_size` says so.
+        InvalidInput: the text is not JSON, or has too many bytes outside its lists, or too many lists and objects
+            inside them.
+        TooLarge: raised by `check_size`.
     """
     if len(text) <= _MOST_REST:
         return
@@ -106,7 +106,7 @@ def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
 
 
 def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> None:
-    """Raise for options of so many bytes that have these lists; likewise."""
+    """Raise as `check_options` does, for options of `nbytes` bytes with these lists."""
     check_size(nbytes, sum(one.n_commas for one in lists))
     n_brackets = sum(one.n_brackets for one in lists)
     if n_brackets > _MOST_BRACKETS:
@@ -117,11 +117,11 @@ def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> 
 def _find(
     text: NDArray[np.uint8], part_bytes: int, string_bytes: int, lists: NDArray[np.int64], bounds: NDArray[np.int64]
 ) -> int:
-    """Write of each list the number of its first bound, of its items, brackets and commas, and all bounds of all.
+    """Return the number of spans, whose counts are written to `lists` and whose bounds are written to `bounds`.
 
-    Gives the number of lists.
-
-    The last bound of a list is the one before the first of the next, which is written for one list more.
+    A row of `lists` has the index of the span's first bound, and its numbers of items, brackets and commas. The bounds
+    of a span end where those of the next begin, so that one extra row holds the end of the last. Return a negative
+    error code if brackets do not match or there are too many spans.
     """
     n_lists, n_bounds, depth, i = 0, 0, 0, 0
     while i < len(text):
@@ -159,9 +159,10 @@ def _list_end(
     n_bounds: int,
     counts: NDArray[np.int64],
 ) -> tuple[int, int]:
-    """Where the list that starts here ends, the length of the text if nowhere; and the number of bounds.
+    """Return the end of the list that begins at `start`, and the number of bounds written so far.
 
-    Its items are counted in `counts`, and the brackets that open in it, and commas.
+    The end is the length of the text if the list does not end. Write the list's numbers of items, of brackets that open
+    in it, and of commas to `counts`.
     """
     depth, filled, i = 0, 0, start + 1
     counts[0] = counts[1] = counts[2] = 0
@@ -180,7 +181,7 @@ def _list_end(
             depth -= 1
         if depth < 0 or (depth == 0 and character == _COMMA):
             counts[0] += 1
-            # An item that is long stands alone.
+            # A long item is a part of its own.
             if i - last_comma > part_bytes and last_comma > last_bound:
                 bounds[n_bounds] = last_bound = last_comma
                 n_bounds += 1
@@ -199,7 +200,7 @@ def _list_end(
 
 @jit
 def _string_end(text: NDArray[np.uint8], start: int) -> int:
-    """Where the string that starts here ends, the length of the text if nowhere."""
+    """Return the end of the string that begins at `start`, or the length of the text if it has no end."""
     i = start + 1
     while i < len(text) and text[i] != _QUOTE:
         i += 2 if text[i] == _BACKSLASH else 1
@@ -207,9 +208,10 @@ def _string_end(text: NDArray[np.uint8], start: int) -> int:
 
 
 def check_names(text: bytes | bytearray | memoryview) -> None:
-    """Raise InvalidInput for the first name that comes twice in one object of a JSON text.
+    """Raise InvalidInput for the first name that occurs twice in one object of a JSON text.
 
-    So it is for an object with more than 256 members, or in more than 63 others. What is no JSON is left to a parser.
+    Also raise it for an object with more than 256 members, or nested in more than 63 others. Text that is not JSON is
+    left to the parser.
     """
     characters = np.frombuffer(text, np.uint8)
     characters.flags.writeable = False
@@ -238,23 +240,23 @@ def _decode(name: bytes | bytearray | memoryview) -> str:
 
 
 def _check_read(text: bytes) -> None:
-    """The same for a short text, as names that are escaped have to be read."""
+    """Check a short text by parsing it, as names with escapes must be decoded first."""
 
     def check(pairs: list[tuple[str, Any]]) -> None:
         for name, n in Counter(name for name, _ in pairs).items():
             if n > 1:
                 _refuse(name, False)
 
-    with suppress(ValueError, RecursionError):  # it is left to a parser
+    with suppress(ValueError, RecursionError):  # text that is not JSON is left to the parser
         json.loads(text, object_pairs_hook=check)
 
 
 @jit
 def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[np.int64]) -> tuple[int, int, int, int]:
-    """What is wrong with names, where that one begins and ends, and in how many lists and objects it stands.
+    """Return an error code, where the offending name begins and ends, and how many lists and objects enclose it.
 
-    `is_object` tells of each list and object that is open what it is; `names` has the hashes of the names of each
-    object that is open.
+    `is_object` holds, for each open list or object, whether it is an object; `names` holds the hashes of the names of
+    each open object.
     """
     counts = np.zeros(len(names), np.int64)
     depth, n_objects, awaits_name, i = 0, 0, False, 0
@@ -290,7 +292,7 @@ def _look(text: NDArray[np.uint8], is_object: NDArray[np.bool_], names: NDArray[
 
 @jit
 def _record_name(name: NDArray[np.uint8], names: NDArray[np.int64], n: int) -> int:
-    """Write the hash of a name behind those of n others; gives what is wrong with it."""
+    """Append the hash of a name to those of n others, and return an error code, `_NONE` if there is no error."""
     found = _BASIS
     for character in name:
         if character == _BACKSLASH:

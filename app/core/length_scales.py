@@ -1,4 +1,4 @@
-"""Length scales taken from rows: one for all columns, or one for each."""
+"""Length scales computed from rows: one for all columns, or one for each."""
 
 from enum import StrEnum
 from math import fsum
@@ -14,22 +14,23 @@ from app.core.neighbours import Metric, Seen, distances_to_neighbour
 from app.core.progress import Pause, between, no_pause
 
 _NEIGHBOUR = 10
-# Differences of entries that all queries together take, a second or two; what an entry of sparse rows counts as, and
-# what is added for each pair of rows.
+# Most differences of entries that all queries together take, a second or two; the differences that an entry of sparse
+# rows counts as; and those added for each pair of rows.
 _MOST_DIFFERENCES, _DIFFERENCES_PER_SPARSE_ENTRY, _DIFFERENCES_PER_PAIR = 1 << 34, 24, 16
-# Queries that there are in any case, so that the mean means something.
+# Fewest queries, so that the mean is meaningful.
 _FEWEST_QUERIES = 64
-# Pairs whose median is taken, where there are more; fewer where rows are very long, by the entries of all pairs.
+# Pairs that are sampled for the median if there are more. If rows are very long, the entries of all pairs limit their
+# number, down to the fewest.
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 28
-# Entries that are made dense at a time.
+# Entries processed at a time.
 _ENTRIES_AT_A_TIME = 1 << 20
 _SEED = 0
-# Where all that is refused stands in a spec.
+# Field of the spec that all errors point to.
 _POINTER = "/kernel/length_scale"
 
 
 class Heuristic(StrEnum):
-    """How to take one length scale from rows.
+    """Rule that computes one length scale from rows.
 
     nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows, as in the experiments of
     the papers on quasi-Monte Carlo and moment-matched features. median: the median distance of two rows.
@@ -40,7 +41,7 @@ class Heuristic(StrEnum):
 
 
 def as_they_are(rows: Rows) -> Rows:
-    """The rows themselves, in float64."""
+    """Return the rows themselves, in float64."""
     return rows.astype(np.float64, copy=False)
 
 
@@ -53,19 +54,19 @@ def length_scale(
     threads: int = 1,
     pause: Pause = no_pause,
 ) -> float:
-    """One length scale for rows (n, d), from distances in the metric of a kernel, of the rows as `seen` gives them.
+    """Return one length scale for rows (n, d), from distances in a kernel's metric between rows as `seen` returns them.
 
-    Of many rows a sample is taken, the same one each time: of the rows whose neighbours are sought, never of those
-    among which they are sought; of the pairs whose median is taken. Memory does not grow with the rows.
+    If there are many rows, a fixed sample is used: of the rows whose neighbours are sought (always among all rows), or
+    of the pairs whose median is taken. Memory does not grow with n.
 
     Raises:
-        InvalidInput: there are too few rows, or so many equal ones that the distance is 0.
+        InvalidInput: there are too few rows, or the distance is 0 because too many rows are equal, or it is infinite.
     """
     least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
     if rows.shape[0] < least:
         detail = f"{rows.shape[0]} rows came; length_scale {heuristic.value!r} needs {least} at least"
         raise InvalidInput(detail, _POINTER)
-    with np.errstate(over="ignore", invalid="ignore"):  # refused by name below
+    with np.errstate(over="ignore", invalid="ignore"):  # checked below
         if heuristic is Heuristic.median:
             found = float(np.median(_distances_of_pairs(rows, metric, seen, pause)))
         else:
@@ -81,10 +82,10 @@ def length_scale(
 
 
 def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pause = no_pause) -> tuple[float, ...]:
-    """A length scale for each column of rows (n, d), of which `scale` is the one for all.
+    """Return a length scale for each column of rows (n, d), given `scale`, the length scale for all columns.
 
-    It is the scale times the column's standard deviation over the root of the mean of all columns' variances; a column
-    that is constant, but for the rounding of its numbers, has the scale itself.
+    It is `scale` times the column's standard deviation, divided by the root of the mean of all columns' variances. For
+    a column that is constant up to rounding, it is `scale`.
 
     Raises:
         InvalidInput: there are too many columns, or a length scale leaves the range of float64.
@@ -93,11 +94,11 @@ def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pau
         raise InvalidInput(
             f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", _POINTER
         )
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # refused by name below
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked below
         deviations, is_constant = _deviations(rows, seen, pause)
         if is_constant.all():
             return (scale,) * len(deviations)
-        ratios = deviations / deviations.max()  # whose squares stay in range
+        ratios = deviations / deviations.max()  # their squares stay in range
         found: Matrix = np.where(is_constant, scale, scale * (ratios / np.sqrt(np.mean(ratios**2))))
     if not (np.isfinite(found).all() and found.all()):
         raise InvalidInput("the columns are so different that a length_scale leaves the range of float64", _POINTER)
@@ -105,14 +106,14 @@ def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pau
 
 
 def _queries(rows: Rows) -> int:
-    """How many rows have their neighbours sought: all, if that takes no longer than a request may."""
+    """Return how many rows have their neighbours sought: all, unless that takes longer than a request may."""
     n, d = rows.shape
     per_query = n * d if isinstance(rows, np.ndarray) else 2 * rows.nnz * _DIFFERENCES_PER_SPARSE_ENTRY
     return int(min(n, max(_FEWEST_QUERIES, _MOST_DIFFERENCES // (per_query + n * _DIFFERENCES_PER_PAIR))))
 
 
 def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) -> Matrix:
-    """Distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
+    """Return the distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
     first, second = _pairs(rows.shape[0], _entries_per_row(rows))
     found = np.empty(len(first))
     for block in between(row_blocks(len(first), _ENTRIES_AT_A_TIME // _entries_per_row(rows)), pause):
@@ -122,7 +123,7 @@ def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) ->
 
 
 def _pairs(n: int, entries: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Numbers of the rows of each pair, of n rows with so many entries."""
+    """Return the row numbers of both rows of each pair, for n rows of `entries` entries."""
     most = min(_MOST_PAIRS, max(_FEWEST_PAIRS, _MOST_PAIR_ENTRIES // entries))
     if n * (n - 1) // 2 <= most:
         return np.triu_indices(n, 1)
@@ -132,13 +133,13 @@ def _pairs(n: int, entries: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def _entries_per_row(rows: Rows) -> int:
-    """Entries of a row; of sparse rows those that are stored, on the average."""
+    """Return the number of entries of a row; for sparse rows, the average number of stored entries."""
     n, d = rows.shape
     return int(d if isinstance(rows, np.ndarray) else 1 + rows.nnz // n)
 
 
 def _deviations(rows: Rows, seen: Seen, pause: Pause) -> tuple[Matrix, NDArray[np.bool_]]:
-    """Standard deviations of the columns, (d,), 0 where they are constant, and whether they are, (d,)."""
+    """Return the standard deviations of the columns, (d,), 0 if constant, and whether each column is constant, (d,)."""
     n, d = rows.shape
     blocks = list(row_blocks(n, _ENTRIES_AT_A_TIME // _entries_per_row(rows)))
     least, most, total, squares = np.full(d, np.inf), np.full(d, -np.inf), np.zeros(d), np.zeros(d)
@@ -156,7 +157,7 @@ def _deviations(rows: Rows, seen: Seen, pause: Pause) -> tuple[Matrix, NDArray[n
 
 
 def _squares_about(mean: Matrix, rows: Rows) -> Matrix:
-    """Σ (x_ij − mean_j)² over the rows, (d,)."""
+    """Return Σ (x_ij − mean_j)² over the rows, (d,)."""
     if isinstance(rows, np.ndarray):
         lags = dense(rows) - mean
         found: Matrix = np.einsum("ij,ij->j", lags, lags)
@@ -168,6 +169,6 @@ def _squares_about(mean: Matrix, rows: Rows) -> Matrix:
 
 
 def _sums(entries: Any, axis: Literal[0, 1]) -> Matrix:
-    """Sums of dense or sparse entries (n, d) over the rows, (d,), or over the columns, (n,)."""
+    """Return sums of dense or sparse entries (n, d) over the rows, (d,), or over the columns, (n,)."""
     summed: Matrix = np.asarray(entries.sum(axis=axis)).reshape(-1)
     return summed

@@ -1,4 +1,4 @@
-"""The bases of every model a client can write."""
+"""Base classes of all models that a client can write."""
 
 from typing import Any, ClassVar, get_args
 
@@ -9,17 +9,17 @@ from pydantic_core import CoreSchema
 from app.core.errors import InvalidInput
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
-"""The names that maps and datasets may have."""
+"""Pattern of the names of maps and datasets."""
 
 
 class Frozen(BaseModel):
-    """Immutable, refuses unknown fields, and takes JSON values as they are (no "7" for 7, no NaN)."""
+    """Immutable model that refuses unknown fields and converts no JSON values (no "7" for 7, no NaN)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:
-    """Raise InvalidInput for a list that has not one entry for each coordinate; what is no list passes."""
+    """Raise InvalidInput for a list that does not have one entry per coordinate; other values pass."""
     if isinstance(values, tuple) and len(values) != input_dim:
         raise InvalidInput(f"{name} has {len(values)} entries; input_dim {input_dim} wants as many{instead}", pointer)
 
@@ -30,26 +30,26 @@ def _describe_tag(schema: dict[str, Any]) -> None:
 
 
 class Kind(Frozen):
-    """A kind that a spec may name. Its class attributes are what the catalogue says of it beside its schema."""
+    """Kind that a spec may name. Class attributes hold what the catalogue shows beside the schema."""
 
     model_config = ConfigDict(json_schema_extra=_describe_tag)
 
     source: ClassVar[str]
-    """Paper and section it is taken from."""
+    """Paper and section that the kind is taken from."""
     choose_when: ClassVar[str]
-    """When to take it and when not, with measured figures where there are any."""
+    """When to choose this kind and when not, with measured figures if there are any."""
     limits: ClassVar[tuple[str, ...]] = ()
-    """Each a rule, beyond the ranges of the fields, that specs are refused by, with the numbers that the checks use."""
+    """Rules by which specs are refused, beyond the ranges of the fields, with the numbers that the checks use."""
 
     @classmethod
     def kind_name(cls) -> str:
-        """The only value of the field `kind`."""
+        """Return the only value of the field `kind`."""
         name: str = get_args(cls.model_fields["kind"].annotation)[0]
         return name
 
 
 class DumpOf:
-    """Annotates a dict in the type of an answer: it is what a model of this type is as JSON, and has its schema."""
+    """Annotation of a dict in an answer's type: the dict is a `model` dumped as JSON, and has the model's schema."""
 
     def __init__(self, model: Any) -> None:
         self._model = model

@@ -1,7 +1,7 @@
-"""How far rows are from their nearest neighbours in a dataset.
+"""Distances of rows to their nearest neighbours in a dataset.
 
-All pairs are compared by differences of their entries: products and norms would say nothing of rows that are near each
-other and far from 0. A compiled loop takes about as long for a difference as a product of matrices for a term.
+All pairs are compared by differences of their entries: with products and norms, rounding would hide small distances
+between rows far from 0. A compiled loop takes about as long for a difference as a matrix product takes for a term.
 """
 
 from collections.abc import Callable
@@ -17,23 +17,24 @@ from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
 Metric = Literal["euclidean", "cityblock"]
-"""√Σ δ_j², or Σ |δ_j|."""
+"""`euclidean`: √Σ δ_j²; `cityblock`: Σ |δ_j|."""
 Seen = Callable[[Rows], Rows]
-"""Gives some rows as a map sees them. Kept rows may be large, so it is called with some at a time."""
+"""Function that returns rows as a map sees them. It is called with blocks of rows, as the stored rows may be large."""
 
-# A dataset is shared out over threads in so many parts, none of which has fewer rows, or fewer entries of long rows.
+# Most parts into which a dataset is divided for threads, and the fewest rows, or entries of long rows, of a part.
 _PARTS, _LEAST_ROWS_PER_PART, _LEAST_ENTRIES_PER_PART = 64, 4096, 1 << 18
-# Rows that are compared at a time: few enough for their entries to stay near the processor.
+# Entries and rows that are compared at a time: few enough for the entries to stay near the processor.
 _ENTRIES_AT_A_TIME, _LEAST_AT_A_TIME, _MOST_AT_A_TIME = 1 << 15, 128, 4096
 
 
 def distances_to_neighbour(
     queries: Rows, rows: Rows, place: int, metric: Metric, seen: Seen, threads: int = 1, pause: Pause = no_pause
 ) -> Matrix:
-    """The distance of each query, (q, d), to the row at this place among all rows, (n, d), nearest first, (q,).
+    """Return the distance of each query, (q, d), to its neighbour number `place` among all rows, (n, d), as (q,).
 
-    The first place is 0. A query that is one of the rows is its own nearest. The queries are as `seen` gives them, the
-    rows are not yet. The result does not depend on the number of threads. `pause` is called where there are many rows.
+    Neighbours are ordered by distance and numbered from 0. A query that is one of the rows is its own nearest
+    neighbour. `queries` are results of `seen`, `rows` are not yet. The result does not depend on the number of threads.
+    `pause` is called if there are many rows.
     """
     n, d = rows.shape
     least = min(_LEAST_ROWS_PER_PART, 1 + _LEAST_ENTRIES_PER_PART // d)
@@ -60,7 +61,7 @@ def _compare_dense(queries: Matrix, rows: Rows, part: slice, seen: Seen, is_city
 
 
 def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, nearest: Matrix) -> None:
-    """Rows are compared in the columns that queries have entries of; all other columns share one, where these are 0."""
+    """Compare in the columns in which queries have entries; all other columns share one, in which queries are 0."""
     compared = sparse.csr_array(rows)
     columns, of_queries = np.unique(queries.indices, return_inverse=True)
     places = np.searchsorted(columns, compared.indices)
@@ -71,21 +72,23 @@ def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, n
 
 @jit
 def write_nearest(queries: Matrix, columns: Matrix, is_cityblock: bool, nearest: Matrix) -> None:
-    """Write the least distances of queries to some rows into those that were found before, increasing.
+    """Insert the distances of queries to some rows into the lists of the smallest distances so far.
+
+    Euclidean distances are squared.
 
     Args:
         queries: (q, d).
         columns: the rows, (d, n), column by column.
-        is_cityblock: whether absolute differences are summed, and not their squares.
-        nearest: (q, k), each row increasing; infinity where nothing was found.
+        is_cityblock: whether absolute differences are summed, rather than their squares.
+        nearest: the lists, (q, k), each increasing; infinity fills the rest of a list.
     """
     d, n = columns.shape
     sums = np.zeros(n)
     for i in range(len(queries)):
-        # A loop for each metric: the compiler finds no vectors in one that has to choose.
+        # One loop per metric: the compiler does not vectorise a loop that chooses between them.
         if is_cityblock:
             for j in range(d):
-                # As a slice of one row, for the compiler to see that its entries lie side by side.
+                # A slice of one row shows the compiler that its entries are contiguous.
                 x, line = queries[i, j], columns[j]
                 for k in range(n):
                     sums[k] += abs(line[k] - x)
@@ -112,9 +115,9 @@ def write_nearest_sparse(
     is_cityblock: bool,
     nearest: Matrix,
 ) -> None:
-    """Write the least distances of sparse queries to sparse rows, as `write_nearest` does.
+    """Insert the distances of sparse queries to sparse rows into the lists of the smallest, as `write_nearest` does.
 
-    Columns of queries are below `n_columns`; those of rows may be that number too, for entries that no query has.
+    Columns of queries are below `n_columns`. Columns of rows may also be `n_columns`, for entries that no query has.
     """
     query, last_seen = np.zeros(n_columns + 1), np.full(n_columns + 1, -1)
     n = len(ends) - 1
@@ -142,7 +145,7 @@ def _term(lag: float, is_cityblock: bool) -> float:
 
 @jit
 def _keep(found: float, nearest: Matrix) -> None:
-    """Put a distance among the least ones, if it is one of them."""
+    """Insert a distance into the increasing list of the smallest ones, if it is one of them."""
     at = len(nearest) - 1
     if found >= nearest[at]:
         return

@@ -1,4 +1,4 @@
-"""L2 norms of rows, whose bits hang on nothing but the row, be it dense or sparse."""
+"""L2 norms of rows; their bits depend only on the row, and are the same for dense and sparse rows."""
 
 import numpy as np
 
@@ -7,15 +7,15 @@ from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.sparse_rows import csr_parts, row_numbers
 
-# Sums that are kept side by side: that of coordinate j is number j mod 16. Part of what features are: never change it.
+# Number of partial sums: coordinate j is added to number j mod 16. Features depend on it, so never change it.
 _LANES = 16
 
 
 def unit_rows(rows: Rows, pointer: str = "") -> Rows:
-    """The rows, which stood at `pointer` of the request, scaled to unit L2 norm, in their dtype.
+    """Return the rows, found at `pointer` of the request, scaled to unit L2 norm, in their dtype.
 
     Raises:
-        InvalidInput: rows are all zero and have no direction.
+        InvalidInput: a row is all zero and has no direction.
     """
     if rows.shape[0] == 0:
         return rows
@@ -26,11 +26,11 @@ def unit_rows(rows: Rows, pointer: str = "") -> Rows:
 
 
 def unit_or_zero_rows(rows: Rows) -> Rows:
-    """The rows scaled to unit L2 norm, in their dtype and memory of their own; rows that are all zero stay so."""
+    """Return a copy of the rows scaled to unit L2 norm, in their dtype; rows that are all zero stay zero."""
     top = largest_by_row(rows)
     is_zero = top == 0
     top[is_zero] = 1
-    # Divided by its largest entry first, a row has no squares that leave the range of the dtype.
+    # After division by its largest entry, a row has no squares that leave the range of the dtype.
     if isinstance(rows, np.ndarray):
         scaled = rows / top[:, None]
         squares = squared_norms(scaled)
@@ -47,7 +47,7 @@ def unit_or_zero_rows(rows: Rows) -> Rows:
 
 
 def squared_norms(rows: Rows) -> Matrix:
-    """The squared L2 norm of every row (n, d), (n,), in float64; the same bits for dense and sparse rows."""
+    """Return the squared L2 norm of each row (n, d), as (n,), in float64; the same bits for dense and sparse rows."""
     squares = np.zeros(rows.shape[0])
     if isinstance(rows, np.ndarray):
         add_squared_norms(rows, squares)
@@ -58,7 +58,7 @@ def squared_norms(rows: Rows) -> Matrix:
 
 @jit
 def add_squared_norms(rows: Floats, squares: Matrix) -> None:
-    """Add the squared L2 norm of every row, (n, k), in float64, to `squares`, (n,)."""
+    """Add the squared L2 norm of each row, (n, k), in float64, to `squares`, (n,)."""
     lanes = np.empty(_LANES)
     for i in range(len(rows)):
         row = rows[i]
