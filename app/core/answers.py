@@ -33,7 +33,7 @@ class RowBlocks:
 
     @property
     def held_bytes(self) -> int:
-        """Size of two blocks of the largest kind in bytes: one waits to be sent while the next is computed."""
+        """Twice the size of the largest block in bytes: one block waits to be sent while the next is computed."""
         longest = max((block.stop - block.start for block in self.blocks), default=0)
         return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
 

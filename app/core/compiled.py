@@ -80,6 +80,6 @@ class _Refusal(event.Listener):
 
 @contextmanager
 def loading_only() -> Iterator[None]:
-    """In this block, raise NotKept when a call of a loop would have to compile it."""
+    """Raise NotKept, inside the `with` block, when a call of a loop would have to compile it."""
     with event.install_listener("numba:compile", _Refusal()):
         yield

@@ -18,7 +18,7 @@ _ROUNDINGS = 10
 
 
 class Reference(NamedTuple):
-    """Reference to rows of a dataset, given where a request could hold vectors."""
+    """Reference to rows of a dataset, in the place of vectors in a request."""
 
     dataset: str
     rows: int | None = None
@@ -29,7 +29,7 @@ class Reference(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Pointer to blame for errors in the dataset's rows."""
+        """Pointer that errors in the dataset's rows name."""
         return self.pointer or "/dataset"
 
 

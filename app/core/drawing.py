@@ -101,7 +101,7 @@ class Drawing(NamedTuple):
 
 
 def density(x: Matrix, y: Matrix, label: str, colour: int | None = 0, of: int = 1) -> Density:
-    """Return the density of points (x_i, y_i), one of `of` densities in a figure, on a square number of cells."""
+    """Return the density of points (x_i, y_i), one of `of` in a figure, with as many cells along x as along y."""
     side = int((CELLS / of) ** 0.5)
     counts, x_edges, y_edges = np.histogram2d(x, y, side, [_reach(x), _reach(y)])
     return Density(x_edges.tolist(), y_edges.tolist(), counts.T.astype(np.int64).tolist(), label, colour)

@@ -126,8 +126,7 @@ class Input(Frozen):
         return unit_or_zero_rows(changed) if self.unit_norm and changed.shape[0] else changed
 
     def count_zero_rows(self, rows: Rows, pause: Pause = no_pause) -> int:
-        """Return how many rows, (n, d), preprocessing makes all zero; rows with refused missing entries are left out.
-        """
+        """Return how many rows, (n, d), preprocessing makes all zero, without rows with refused missing entries."""
         per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
         wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
         return sum(

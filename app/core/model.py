@@ -30,7 +30,7 @@ def _describe_tag(schema: dict[str, Any]) -> None:
 
 
 class Kind(Frozen):
-    """Kind that a spec may name. Class attributes hold what the catalogue shows beside the schema."""
+    """Kind of kernel, sampler or diagnostic. Class attributes hold what the catalogue shows beside the schema."""
 
     model_config = ConfigDict(json_schema_extra=_describe_tag)
 

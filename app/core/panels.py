@@ -1,12 +1,12 @@
-"""Products of rows with a matrix, whose bits hang on nothing but the row and the matrix.
+"""Products of rows with a matrix; their bits depend only on the row and the matrix.
 
-A library's product gives a row other last digits in another place of its batch, alone, or on another processor, as it
-adds the terms of an entry in another order there. Here every entry is made alike: the terms of each 128 coordinates
-in their order by fused multiplications and additions from 0 on, and then these sums in theirs. A fused product of 0
-changes nothing, so that rows in sparse form have the same bits too.
+A library's product may round a row differently at another place in its batch, alone, or on another processor, because
+it adds the terms of an entry in another order there. Here every entry is computed in the same way: the terms of each
+128 coordinates are added in order, from 0 on, by fused multiply-adds, and then these sums are added in order. A fused
+product of 0 changes nothing, so that rows in sparse form have the same bits too.
 
-So it is with orthonormal bases and inverse roots of matrices: the decompositions of a library round differently on
-other processors. Here all sums have one order: they are these products, or those of a compiled loop.
+The same holds for orthonormal bases and inverse roots of matrices, as the decompositions of a library round differently
+on other processors. Here all sums have a fixed order: they are these products, or sums of a compiled loop.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from app.core.threads import for_each
 from app.core.tiles import COLUMN_BYTES, ROWS, tile
 
 DEPTH = 128
-"""Coordinates whose terms are added one after the other. Part of what a map's features are: never change it."""
+"""Number of coordinates whose terms are added one after the other. Features depend on it, so never change it."""
 
 _MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lines=True)
 
@@ -31,14 +31,15 @@ _MANY_ROWS, _ONE_ROW, _ONE_SPARSE_ROW = tile(ROWS), tile(1), tile(1, gathers_lin
 def multiply_dense(
     beside: Floats, lines: Floats, coordinates: Array, starts: Array, k: int, out: Floats, adds: bool
 ) -> None:
-    """Write the products of rows, which lie side by side, with k columns to `out`, or add them to it.
+    """Write the products of rows with k columns to `out`, or add them to it if `adds`.
 
-    The lines of panel p are those from starts[p] to starts[p + 1], and belong to these coordinates.
+    `beside` holds the rows as `side_by_side` returns them. Panel p has the lines from starts[p] to starts[p + 1]
+    (excluded); line t belongs to coordinates[t].
     """
     n = len(out)
     _, d, height = beside.shape
     width = lines.shape[1]
-    # Takes the tiles that are not whole.
+    # Buffer for tiles that are cut off at an edge.
     edge = np.empty((height, width), out.dtype)
     values, entries = beside.reshape(-1), lines.reshape(-1)
     for p in range(-(-k // width)):
@@ -70,10 +71,10 @@ def _multiply_tile(
     j: int,
     adds: bool,
 ) -> None:
-    """Products of the rows of a tile, or of one row, with the lines of a panel from start to end."""
+    """Write the products of the rows of a tile, or of one row, with the lines of a panel from `start` to `end`."""
     width = COLUMN_BYTES // entries.itemsize
     first = start
-    while first == start or first < end:  # once for a panel without lines
+    while first == start or first < end:  # runs once for a panel without lines
         depth, line = min(DEPTH, end - first), first * width
         if height == 1:
             _ONE_ROW(values, at, coordinates, first, entries, line, out, i, j, depth, adds or first > start)
@@ -88,11 +89,11 @@ def multiply_sparse(
 ) -> None:
     """Write the products of sparse rows with k columns to `out`.
 
-    Entries t from ends[i] to ends[i + 1] are of row i; t has the value, the coordinate, and the line of each panel,
-    counted from its first, `starts`, that stand there for it.
+    Row i has the entries from ends[i] to ends[i + 1] (excluded). Entry t has the value values[t] and the coordinate
+    coordinates[t], and is multiplied by line starts[p] + places[t] of panel p.
     """
     width = lines.shape[1]
-    # Where the sums of each `DEPTH` coordinates end.
+    # For each entry, the end of its group: the entries of the row whose coordinates are in the same block of `DEPTH`.
     groups = np.empty(len(values), np.int64)
     for i in range(len(out)):
         end = ends[i + 1]
@@ -122,34 +123,36 @@ def multiply_sparse(
                     out[i, p * width + c] = edge[0, c]
 
 
-# Of fewer rows, each is multiplied by itself: a tile takes the time of three.
+# Fewest rows for tiles: fewer are multiplied one by one, as a tile takes the time of three.
 _LEAST_ROWS_FOR_A_TILE = 3
-# With a larger share of lines, none is left out: then sparse rows find the line of a coordinate by its number.
+# If at least this share of lines is needed, all lines are stored: sparse rows then find a line by its coordinate.
 _LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
-# Products that one thread does at a time, less than a tenth of a second; and how many are worth a thread.
+# Most products that one thread does at a time, in less than a tenth of a second; and the fewest that are worth a
+# thread.
 _MOST_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART = 1 << 28, 1 << 22
-# Lines of a narrow matrix that are filled up at a time; a multiple of the `DEPTH` of products.
+# Lines of a narrow matrix that are padded at a time; a multiple of `DEPTH`.
 _LINES_AT_A_TIME = 1 << 13
-# Entries of sparse rows that are multiplied with a narrow matrix at a time.
+# Entries of sparse rows that are multiplied by a narrow matrix at a time.
 _ENTRIES_AT_A_TIME = 1 << 16
 
 
 class Panels:
-    """A matrix (columns, d), float32 or float64, in the order in which products read it: in panels of some columns.
+    """Matrix (columns, d), float32 or float64, stored in the order in which products read it: in panels of columns.
 
-    A panel has a line for every coordinate of which one of its columns has an entry. Where most have none, as in
-    kernels that are sums over subsets of the coordinates, it is short, unless zeros are kept.
+    A panel has a line for every coordinate in which one of its columns has an entry. If most columns have no entry in
+    most coordinates, as in kernels that are sums over subsets of the coordinates, a panel is short, unless zeros are
+    kept.
 
-    A matrix that is narrow and long is held as it is. Filled up to the columns of a tile it could take thirty times its
-    size, so that this is done for some lines at a time, while they are multiplied.
+    A narrow, long matrix is stored without padding. Padded to the columns of a tile it could take thirty times its
+    size, so that some lines at a time are padded while they are multiplied.
     """
 
     def __init__(self, matrix: Floats, keeps_zeros: bool = False) -> None:
         self.shape = columns, d = matrix.shape
         self.step = COLUMN_BYTES // matrix.itemsize
-        """Slices of columns must begin at a multiple of this."""
+        """Multiple at which slices of columns must begin."""
         first_of_panels = np.arange(0, columns, self.step)
-        # Whether one of the columns of a panel has an entry of a coordinate, (panels, d).
+        # Whether any column of a panel has an entry in a coordinate, (panels, d).
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
         self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
@@ -164,7 +167,7 @@ class Panels:
             self._starts = np.arange(len(first_of_panels) + 1) * d
             return
         panels, coordinates = np.nonzero(has_line)
-        self._coordinates = coordinates.copy()  # compiled loops read them one after the other
+        self._coordinates = coordinates.copy()  # a copy, as compiled loops need contiguous memory
         self._starts = np.searchsorted(panels, np.arange(len(first_of_panels) + 1))
         self._lines = np.zeros((len(panels), self.step), matrix.dtype)
         for first, (start, end) in zip(first_of_panels, pairwise(self._starts), strict=True):
@@ -173,18 +176,18 @@ class Panels:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the panels."""
+        """Memory of the panels in bytes."""
         return self._lines.nbytes + self._coordinates.nbytes
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications that the products of the rows with all columns take."""
+        """Return the number of multiplications in the products of the rows with all columns."""
         if self._is_full:
             return int(rows.size * self.shape[0])
         return int(rows.shape[0] * len(self._lines) * self.step)
 
     @property
     def matrix(self) -> Floats:
-        """The matrix, (columns, d), in memory of its own."""
+        """Copy of the matrix, (columns, d)."""
         columns, d = self.shape
         if self._is_narrow:
             narrow: Floats = np.zeros((columns, d), self._lines.dtype)
@@ -195,10 +198,10 @@ class Panels:
         return padded.reshape(-1, d)[:columns]
 
     def multiplier(self, rows: Rows) -> Callable[..., None]:
-        """The function that writes the products of the rows, (n, d), with some of the columns.
+        """Return the function that writes the products of the rows, (n, d), with some of the columns.
 
-        Its arguments: a slice of k columns, from a multiple of `step` on; where to write, in the first k columns of n
-        rows, C-contiguous; whether to add to what is there, which only dense rows can.
+        Its arguments: a slice of k columns that begins at a multiple of `step`; the output, C-contiguous, of n rows,
+        whose first k columns are written; whether to add to the output, which is for dense rows only.
         """
         if self._is_full and not isinstance(rows, np.ndarray):
             return self._multiplier_of_sparse(rows)
@@ -213,7 +216,7 @@ class Panels:
     def _multiplier_of_sparse(self, rows: sparse.csr_array) -> Callable[[slice, Floats], None]:
         ordered: sparse.csr_array = rows.copy()
         ordered.sort_indices()
-        # In one dtype whatever came, as the loop is compiled for one.
+        # Always int64, as the loop is compiled for one dtype.
         coordinates, ends = (indices.astype(np.int64) for indices in (ordered.indices, ordered.indptr))
         if self._is_narrow:
             return lambda columns, out: self._multiply_narrow_sparse(ordered.data, coordinates, ends, columns.stop, out)
@@ -222,7 +225,7 @@ class Panels:
         )
 
     def _multiply_narrow_sparse(self, values: Floats, coordinates: Array, ends: Array, k: int, out: Floats) -> None:
-        """Likewise, with the lines of the coordinates of some rows at a time, or of one."""
+        """Write products with a narrow matrix, of some sparse rows at a time, padding only the lines that they need."""
         first = 0
         while first < len(out):
             most = int(np.searchsorted(ends, ends[first] + _ENTRIES_AT_A_TIME, side="right")) - 1
@@ -249,19 +252,19 @@ class Panels:
             multiply_dense(beside, lines, coordinates, np.array([0, len(lines)]), k, out, adds or first > 0)
 
     def _filled_up(self, some: slice | Array) -> Floats:
-        """Some lines of a narrow matrix, with zeros behind them."""
+        """Return some lines of a narrow matrix, padded with zeros."""
         lines = self._lines[some]
         found: Floats = np.zeros((len(lines), self.step), lines.dtype)
         found[:, : self.shape[0]] = lines
         return found
 
     def _of(self, columns: slice) -> tuple[Array, int]:
-        """Where the lines of each panel begin, from that of the first of these columns on; and how many columns."""
+        """Return where the lines of each panel begin, from that of the first column on, and the number of columns."""
         return self._starts[columns.start // self.step :], columns.stop - columns.start
 
 
 def add_products(out: Floats, x: Floats, y: Floats, threads: int, pause: Pause) -> None:
-    """Add x yᵀ to `out`, (n, m), C-contiguous; parts of the rows of x, (n, k), are shared out over threads."""
+    """Add x yᵀ to `out`, (n, m), C-contiguous; the rows of x, (n, k), are divided among threads."""
     n, products = len(x), max(1, y.size)
     panels = Panels(y, keeps_zeros=True)
 
@@ -273,9 +276,9 @@ def add_products(out: Floats, x: Floats, y: Floats, threads: int, pause: Pause) 
 
 
 def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
-    """The rows (n, d) in groups of `height`, (groups, max(d, depth), height): entries of one coordinate are neighbours.
+    """Return the rows (n, d) in groups of `height`, as an array (groups, max(d, depth), height).
 
-    Zeros stand behind the entries of each row, and behind the last row.
+    The entries of one coordinate are contiguous. Each row, and the last group, is padded with zeros.
     """
     n, d = rows.shape
     whole = n // height
@@ -289,26 +292,26 @@ def side_by_side(rows: Rows, height: int, depth: int = 0) -> Floats:
     return found
 
 
-# Columns that the loop makes orthonormal; those before them are taken off by products.
+# Columns that the loop makes orthonormal at a time; their projections on earlier columns are removed by products.
 _WIDTH = 64
-# Largest entry of I − ZY from which on one more step leaves rounding alone, and steps that no matrix takes that is not
-# singular to rounding.
+# Largest entry of I − ZY for which only rounding errors remain after one more step; and a number of steps that only
+# matrices reach that are singular to rounding.
 _NEAR, _MOST_STEPS = 1e-9, 60
 
 
 def row_products(x: Matrix, y: Matrix) -> Matrix:
-    """Products of the rows of two matrices (n, k) and (m, k), float64, (n, m), made in one thread."""
+    """Return the products of the rows of two matrices (n, k) and (m, k), float64, as (n, m), computed in one thread."""
     found = np.zeros((len(x), len(y)))
     add_products(found, x, y, 1, no_pause)
     return found
 
 
 def orthonormal(columns: Matrix) -> Matrix:
-    """Q of the columns of matrices (k, d, n), n ≤ d, float64: (k, d, n); R has no entry below 0 on its diagonal.
+    """Return Q, (k, d, n), of the QR decompositions of float64 matrices (k, d, n), n ≤ d.
 
-    By Gram and Schmidt, column by column from those before, and twice, which is enough for columns that are independent
-    to rounding (Giraud, Langou, Rozložník, van den Eshof: Rounding error analysis of the classical Gram–Schmidt
-    orthogonalization process, 2005).
+    No diagonal entry of R is negative. By the Gram–Schmidt method, column by column, carried out twice. Twice is enough
+    for columns that are independent to rounding (Giraud, Langou, Rozložník, van den Eshof: Rounding error analysis of
+    the classical Gram–Schmidt orthogonalization process, 2005).
     """
     found = np.array(columns, np.float64, order="C")
     n = found.shape[2]
@@ -325,13 +328,14 @@ def orthonormal(columns: Matrix) -> Matrix:
 
 @jit
 def _orthonormalize(matrices: Matrix) -> None:
-    """Make the columns of matrices (k, d, n) orthonormal, by the modified Gram–Schmidt method."""
+    """Make the columns of matrices (k, d, n) orthonormal in place, by the modified Gram–Schmidt method."""
     k, d, n = matrices.shape
     shares = np.empty(n)
     for m in range(k):
         matrix = matrices[m]
         for i in range(n):
-            # Products of column i with itself and all behind it, row after row: vector units take the columns.
+            # Inner products of column i with itself and all later columns, row by row: the loop over columns is
+            # vectorised.
             for j in range(i, n):
                 shares[j] = 0.0
             for r in range(d):
@@ -350,11 +354,11 @@ def _orthonormalize(matrices: Matrix) -> None:
 
 
 def inverse_root(matrix: Matrix) -> Matrix | None:
-    """The symmetric root of the inverse of a symmetric positive definite matrix (d, d); None where it is singular.
+    """Return the symmetric root of the inverse of a symmetric positive definite matrix (d, d); None if it is singular.
 
-    By the coupled iteration of Newton and Schulz (Higham: Functions of matrices, 2008, (6.35)): Y = A/c and Z = I at
-    first; with T = (3I − ZY)/2, YT and TZ take their places. Z goes to the root of (A/c)⁻¹ if no eigenvalue of A/c is
-    above 3; the smallest more than double in each step.
+    By the coupled Newton–Schulz iteration (Higham: Functions of matrices, 2008, (6.35)). It starts with Y = A/c and Z =
+    I; each step computes T = (3I − ZY)/2 and replaces Y by YT and Z by TZ. Z converges to the root of (A/c)⁻¹ if no
+    eigenvalue of A/c is above 3; the smallest eigenvalues more than double in each step.
     """
     eye, scale = np.eye(len(matrix)), np.trace(matrix) / len(matrix)
     if not scale > 0:
@@ -362,7 +366,7 @@ def inverse_root(matrix: Matrix) -> Matrix | None:
     y: Matrix = matrix / scale
     z: Matrix = eye
     if _norm(y - eye) > 0.5:
-        # Twice the root of the norm of Y⁴ is above no eigenvalue, and mostly not far above.
+        # No eigenvalue of Y is above the fourth root of the norm of Y⁴, which is mostly not far above the largest.
         square = row_products(y, y)
         most = np.sqrt(np.sqrt(_norm(row_products(square, square))))
         y /= most / 2
@@ -372,12 +376,12 @@ def inverse_root(matrix: Matrix) -> Matrix | None:
         step = 1.5 * eye - 0.5 * both
         z = row_products(step, z.T) if done else step
         if np.abs(both - eye).max() < _NEAR:
-            # Z² has the inverses of the eigenvalues of A/c, of which the largest is about 1.
+            # The eigenvalues of Z² are the inverses of those of A/c, the largest of which is about 1.
             return z / np.sqrt(scale) if _norm(z) ** 2 * len(eye) * np.finfo(np.float64).eps < 1 else None
         y = row_products(y, step.T)
     return None
 
 
 def _norm(matrix: Matrix) -> float:
-    """The Frobenius norm; that of NumPy is a product of a library."""
+    """Return the Frobenius norm without NumPy's, which is a product of a library."""
     return float(np.sqrt(np.square(matrix).sum()))

@@ -1,4 +1,4 @@
-"""Short names of the works that more than one kind is taken from."""
+"""Short names of papers that more than one kind is taken from."""
 
 RFF = "Rahimi and Recht (2007), Random features for large-scale kernel machines"
 QMC = "Avron, Sindhwani, Yang, Mahoney (2016), Quasi-Monte Carlo feature maps for shift-invariant kernels"

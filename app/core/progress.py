@@ -1,4 +1,4 @@
-"""Long work: how it tells of its progress, leaves states to go on from, and ends when its time is over."""
+"""Long-running work: reports of progress, states to resume from, and deadlines."""
 
 import io
 import time
@@ -12,44 +12,45 @@ from numpy.typing import NDArray
 
 Part = TypeVar("Part")
 Pause = Callable[[], None]
-"""Called between steps of long work. It may raise to end the work."""
+"""Function that is called between steps of long-running work; it may raise to end the work."""
 
 _NOTHING_DONE = orjson.dumps({"finished": {}, "begun": ""})
 
 
 class Progress:
-    """Who watches long work, and where it leaves what it would go on from. Here nobody watches and nothing is kept.
+    """Observer of long-running work, and store of the states to resume it from. This base class does nothing.
 
-    Whoever runs work in a request or in a job derives from it. Work that is resumed from any state it gave to
-    `checkpoint` comes to the result that it would have come to undisturbed, bit for bit.
+    Code that runs work in a request or in a job derives from it. Work that is resumed from any state passed to
+    `checkpoint` yields the same result as without the interruption, bit for bit.
     """
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Hear that `step` of the `of` steps are done, and the value now of an objective, where one is minimised."""
+        """Report that `step` of the `of` steps are done, and the current value of the objective if one is minimised."""
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Keep what is needed to go on from here, if it is time to.
+        """Store the state to resume from, if it is time to.
 
         Call it between steps of at most a quarter of a second. Most calls do nothing. It may raise to end the work.
-        `make_state` is called before this returns, or not at all.
+        `make_state` is called before this method returns, or not at all.
         """
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """Keep what is needed to go on from here, before one call that may take more than a second.
+        """Store the state to resume from, before a single call that may take more than a second.
 
-        Such a call of a library cannot be interrupted: work whose time is limited must not begin it.
+        Such a call of a library cannot be interrupted: work with a deadline must not begin it.
         """
         self.checkpoint(make_state)
 
     def restore(self) -> bytes | None:
-        """The state to go on from that an earlier attempt at the same work has left; None to begin."""
+        """Return the state that an earlier attempt at the same work has left; None to start from the beginning."""
         return None
 
 
 class OutOfTime(Exception):
-    """Work has used up its time, and can be gone on with elsewhere.
+    """Raised when work has exceeded its deadline; the work can be resumed elsewhere.
 
-    Who goes on with it gets `state` from `Progress.restore`. The others were reported last; at first 0, 0, None.
+    The resumed work gets `state` from `Progress.restore`. The other attributes are those of the last report, or 0, 0,
+    None.
     """
 
     def __init__(self, state: bytes, step: int, of: int, objective: float | None) -> None:
@@ -58,50 +59,50 @@ class OutOfTime(Exception):
 
 
 class Abandoned(Exception):
-    """Nobody waits for this work any more."""
+    """Raised when no client waits for the work any more."""
 
 
 class TimedProgress(Progress):
-    """Ends work whose time is over, at the first state that it offers then.
+    """Progress of work with a deadline, which is ended at the first checkpoint after the deadline.
 
     Args:
-        ends_at: the moment when the time is over, as `time.monotonic` tells it.
-        is_hurried: whether it is over before that moment.
+        ends_at: the deadline, on the clock of `time.monotonic`.
+        is_hurried: returns whether the work must end before the deadline.
     """
 
     def __init__(self, ends_at: float, is_hurried: Callable[[], bool] = lambda: False) -> None:
         self.abandoned = False
-        """Set by another thread once nobody waits for the work."""
+        """Whether no client waits for the work any more; set by another thread."""
         self._ends_at = ends_at
         self._is_hurried = is_hurried
         self._last: tuple[int, int, float | None] = 0, 0, None
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Remember how far the work has come."""
+        """Remember the last report."""
         self._last = step, of, objective
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """End the work by OutOfTime if the moment has come, by Abandoned if nobody waits."""
+        """Raise OutOfTime if the deadline is exceeded, or Abandoned if no client waits for the work."""
         if self.abandoned:
             raise Abandoned
         if self._is_hurried() or time.monotonic() >= self._ends_at:
             raise OutOfTime(make_state(), *self._last)
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """End the work by OutOfTime: the call may take longer than there is time. By Abandoned if nobody waits."""
+        """Raise OutOfTime, as the call may exceed the deadline, or Abandoned if no client waits for the work."""
         if self.abandoned:
             raise Abandoned
         raise OutOfTime(make_state(), *self._last)
 
 
 class Inner(Progress):
-    """Progress of a part of some work: its states are kept in those of the whole, and it tells only what it is to.
+    """Progress of a part of some work: the part's states are stored within the states of the whole work.
 
     Args:
         whole: progress of the whole work.
-        state: takes what gives the state of the part, and gives that of the whole.
-        restored: the state of the part to go on from; None to begin it.
-        tell: takes the steps done of the part; is called at each pause too, as a step may take long.
+        state: returns the state of the whole work, given a function that returns the state of the part.
+        restored: the state of the part to resume from; None to begin the part.
+        tell: receives the number of steps done in the part; also called at each checkpoint, as a step may take long.
     """
 
     def __init__(
@@ -115,35 +116,35 @@ class Inner(Progress):
         self._last = 0
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """Tell how many steps of the part are done."""
+        """Pass on how many steps of the part are done."""
         del of, objective
         self._last = step
         self._tell(step)
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Tell once more how far the part has come, and keep the state of the whole."""
+        """Pass on again how many steps are done, and store the state of the whole work."""
         self._tell(self._last)
         self._whole.checkpoint(lambda: self._state(make_state))
 
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
-        """Tell once more how far the part has come, and keep the state of the whole before a long call in the part."""
+        """Pass on again how many steps are done, and store the state of the whole work before a long call."""
         self._tell(self._last)
         self._whole.before_long_call(lambda: self._state(make_state))
 
     def restore(self) -> bytes | None:
-        """The state of the part."""
+        """Return the state of the part to resume from."""
         return self._restored
 
 
 def keeping_nothing(whole: Progress, make_state: Callable[[], bytes]) -> Progress:
-    """Progress of a step that has no state of its own: where it offers one, that of the whole work is kept."""
+    """Return the progress of a step without states of its own: its checkpoints store the state of the whole work."""
     return Inner(whole, lambda _: make_state())
 
 
 class Parts:
-    """Results of the parts of some work: a part that an earlier attempt has finished is not computed again.
+    """Results of the parts of some work; a part that an earlier attempt has finished is not computed again.
 
-    The states of the whole work hold the finished parts, and that of the part that is begun.
+    The state of the whole work holds the results of the finished parts and the state of the part being computed.
     """
 
     def __init__(self, progress: Progress) -> None:
@@ -154,13 +155,13 @@ class Parts:
         self._begun: dict[str, bytes] = {state["begun"]: inner}
 
     def once(self, name: str, compute: Callable[[Progress], Any], tell: Callable[[int], None] = lambda _: None) -> Any:
-        """The result of a part, as JSON gives it back; numbers keep their every bit.
+        """Return the result of a part as decoded from JSON; numbers keep every bit.
 
         Args:
-            name: of the part.
-            compute: gives what JSON can hold, or arrays. It takes the progress of the part, whose states are kept until
-                the part is finished; after an empty one the part is begun anew.
-            tell: takes the steps done of the part, as of `Inner`.
+            name: name of the part.
+            compute: returns arrays or what JSON can hold. It receives the progress of the part, whose states are kept
+                until the part is finished; after an empty state the part starts again.
+            tell: receives the number of steps done in the part, as for `Inner`.
         """
         if name not in self._finished:
             inside = Inner(
@@ -171,21 +172,21 @@ class Parts:
         return orjson.loads(self._finished[name])
 
     def restored_state(self) -> bytes:
-        """The state that an earlier attempt has left, to keep as it is until a part is gone on with."""
+        """Return the state that an earlier attempt has left, to keep until a part is resumed; else the current one."""
         return self._progress.restore() or self._state()
 
     def _state(self, begun: str = "", inner: bytes = b"") -> bytes:
-        """The finished parts, and the state of the part that is begun."""
+        """Return the state of the whole work: results of finished parts, and the state of the part being computed."""
         finished = {name: orjson.Fragment(result) for name, result in self._finished.items()}
         return orjson.dumps({"finished": finished, "begun": begun}) + b"\n" + inner
 
 
 def no_pause() -> None:
-    """Go on: nobody watches."""
+    """Do nothing: the work is not observed."""
 
 
 def between(parts: Iterable[Part], pause: Pause) -> Iterator[Part]:
-    """The parts of some work, with a pause between every two: work of one part is never ended."""
+    """Yield the parts of some work, calling `pause` between every two; work on a part is not interrupted."""
     rest = iter(parts)
     yield from islice(rest, 1)
     for part in rest:
@@ -194,19 +195,19 @@ def between(parts: Iterable[Part], pause: Pause) -> Iterator[Part]:
 
 
 def begin_anew() -> bytes:
-    """The state of work that keeps nothing: empty."""
+    """Return the state of work that keeps no state: empty."""
     return b""
 
 
 def pack_arrays(**arrays: NDArray[Any]) -> bytes:
-    """Arrays as a state to go on from."""
+    """Return arrays packed into a state to resume from."""
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
 
 
 def unpack_arrays(state: bytes | None) -> dict[str, NDArray[Any]]:
-    """The arrays of a state; none if there is none, or it is empty."""
+    """Return the arrays of a state; an empty dict if there is no state or it is empty."""
     if not state:
         return {}
     with np.load(io.BytesIO(state), allow_pickle=False) as arrays:

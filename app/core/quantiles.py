@@ -1,15 +1,15 @@
-"""Quantile functions of the laws of frequencies, exponentials and logarithms, which give every processor the same bits.
+"""Quantiles of frequency distributions, exponentials and logarithms, with the same bits on every processor.
 
-Those of libraries hang on their logarithms and tangents, which round differently on other processors. Here all is
-additions, multiplications, divisions and roots of IEEE 754 in one order.
+Those of libraries depend on their logarithms and tangents, which round differently on other processors. Here everything
+consists of additions, multiplications, divisions and square roots of IEEE 754 in a fixed order.
 
-The rational functions are minimax, found by Lawson's algorithm; their relative errors are 6.8e-18 and 6.9e-19 (normal
-law, ends of it) and 1.9e-17 (tangent).
+The rational functions are minimax approximations, found by Lawson's algorithm. Their relative errors are 6.8e-18
+(centre of the normal law), 6.9e-19 (its tails) and 1.9e-17 (tangent).
 
-Exponentials and logarithms are for compiled loops. e^x = 2^k·e^r with r = x − k·log 2, |r| ≤ (log 2)/2, by a minimax
-polynomial (found likewise; its relative error is 3.6e-18 in float64, 3.1e-9 in float32); 2^k is added to the exponent.
-The error is below 1.1 units in the last place. The logarithm is that of fdlibm (float64) and musl (float32), its error
-below two units.
+Exponentials and logarithms are for compiled loops. e^x = 2^k·e^r with r = x − k·log 2, |r| ≤ (log 2)/2. e^r is a
+minimax polynomial (also found by Lawson's algorithm; relative error 3.6e-18 in float64, 3.1e-9 in float32), and k is
+added to the exponent. The error is below 1.1 units in the last place. The logarithm is that of fdlibm (float64) and
+musl (float32), with an error below two units.
 """
 
 import math
@@ -22,28 +22,28 @@ from numba.extending import overload
 from app.core.arrays import Matrix
 from app.core.compiled import jit, multiply_add
 
-# log 2 in two parts, each the nearest to what is left; of those for logarithms, the first is short.
+# log 2 as a sum of two numbers, each the nearest to the remainder; for logarithms, the first number has few digits.
 _LOG2_1, _LOG2_2 = float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")
 _SINGLE_1, _SINGLE_2 = np.float32(_LOG2_1), np.float32(_LOG2_1 - float(np.float32(_LOG2_1)))
 _SHORT_1, _SHORT_2 = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 _SINGLE_SHORT_1, _SINGLE_SHORT_2 = np.float32(6.9313812256e-01), np.float32(9.0580006145e-06)
 _PER_LOG2, _SINGLE_PER_LOG2 = 1 / _LOG2_1, np.float32(1 / _LOG2_1)
-# Added to a number, they leave it rounded to a whole one in the last bits.
+# Added to a number, these round it to a whole number, which is then in the last bits.
 _ROUNDING, _SINGLE_ROUNDING = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
-# Below them the exponential is smaller than the least normal number.
+# Below these the exponential is smaller than the least normal number.
 _LEAST, _SINGLE_LEAST = -708.0, np.float32(-87.0)
-# The bits of √½, and of what is added to those of a number in [√½, √2) that becomes 1 + f.
+# The bits of √½. Subtracted from those of a number, they leave its k in 2^k·(1 + f), with 1 + f in [√½, √2).
 _ROOT_HALF, _SINGLE_ROOT_HALF = np.int64(0x3FE6A09E667F3BCD), np.int32(0x3F3504F3)
 
 
 def exponential(x: Any) -> Any:
-    """e^x of a float x ≤ 0, in its precision; 0 below −708, or −87 in float32."""
-    raise NotImplementedError  # it is chosen by type when a loop is compiled
+    """Return e^x of a float x ≤ 0, in the precision of x; 0 below −708, or below −87 in float32."""
+    raise NotImplementedError  # a function is chosen by type when a loop is compiled
 
 
 def log_of_one_more(x: Any) -> Any:
-    """log(1 + x) of a finite float x ≥ 0, in its precision."""
-    raise NotImplementedError  # it is chosen by type when a loop is compiled
+    """Return log(1 + x) of a finite float x ≥ 0, in the precision of x."""
+    raise NotImplementedError  # a function is chosen by type when a loop is compiled
 
 
 @overload(exponential)
@@ -93,7 +93,7 @@ def _single_exponential(x: Any) -> Any:
 def _double_logarithm(x: Any) -> Any:
     one_more = x + 1.0
     of_x = one_more - 1.0
-    left = ((1.0 - (one_more - of_x)) + (x - of_x)) / one_more  # what was rounded off, Knuth's two-sum
+    left = ((1.0 - (one_more - of_x)) + (x - of_x)) / one_more  # relative rounding error of x + 1, by Knuth's two-sum
     bits = np.float64(one_more).view(np.int64)
     k = (bits - _ROOT_HALF) >> np.int64(52)
     f = np.int64(bits - (k << np.int64(52))).view(np.float64) - 1.0
@@ -114,7 +114,7 @@ def _single_logarithm(x: Any) -> Any:
     one = np.float32(1)
     one_more = x + one
     of_x = one_more - one
-    left = ((one - (one_more - of_x)) + (x - of_x)) / one_more  # what was rounded off, Knuth's two-sum
+    left = ((one - (one_more - of_x)) + (x - of_x)) / one_more  # relative rounding error of x + 1, Knuth's two-sum
     bits = np.float32(one_more).view(np.int32)
     k = np.int32(np.int32(bits - _SINGLE_ROOT_HALF) >> np.int32(23))
     f = np.int32(bits - np.int32(k << np.int32(23))).view(np.float32) - one
@@ -129,11 +129,11 @@ def _single_logarithm(x: Any) -> Any:
 
 
 NORMAL, CAUCHY, LAPLACE = range(3)
-"""The laws that `quantiles` knows, each at scale 1."""
+"""Laws that `quantiles` supports, each at scale 1."""
 
-# A power of two rational functions in each line, the highest first: numerator and denominator of the first, and of the
-# second. With q = u − ½, the quantile of the normal law is √(2π)q + q³·first(0.425² − q²) up to |q| = 0.425, and beyond
-# ∓(t − second(t)) with t = √(−2 log u) of the nearer end.
+# Coefficients of two rational functions, one line per power, the highest first: numerator and denominator of the first
+# function, then of the second. With q = u − ½, the quantile of the normal law is √(2π)q + q³·first(0.425² − q²) up to
+# |q| = 0.425, and beyond that ∓(t − second(t)), where t = √(−2 log u) is taken at the nearer end.
 _PARTS = np.array(
     [
         (0, 0, 2.59519966818436456e-7, 7.54417263626681585e-5),
@@ -152,10 +152,10 @@ _ROOT_2_PI = math.sqrt(2 * math.pi)
 
 
 def quantiles(law: int, uniforms: Matrix) -> Matrix:
-    """Quantiles of a law, elementwise, for float64 uniforms from 2⁻⁵³ to 1 − 2⁻⁵³.
+    """Return quantiles of a law, elementwise, for float64 uniforms from 2⁻⁵³ to 1 − 2⁻⁵³.
 
-    Errors are below 3 units in the last place, and the laws are symmetric to the bit. They are written over the
-    uniforms, which may be as large as a map, unless these may not be written to or do not lie in C order.
+    Errors are below 3 units in the last place, and the laws are symmetric to the bit. The result overwrites `uniforms`,
+    which may be as large as a map, unless the array is read-only or not in C order.
     """
     found = np.require(uniforms, np.float64, ("C", "W"))
     _replace(law, found.reshape(-1))
@@ -164,7 +164,7 @@ def quantiles(law: int, uniforms: Matrix) -> Matrix:
 
 @jit
 def _replace(law: int, values: Matrix) -> None:
-    """Replace uniforms, (n,), by the quantiles."""
+    """Replace uniforms, (n,), by their quantiles."""
     for i in range(len(values)):
         uniform = values[i]
         nearer = min(uniform, 1 - uniform)

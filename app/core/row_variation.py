@@ -1,4 +1,4 @@
-"""How far a relative error of pairs of rows may be another one on other rows of the same source."""
+"""Uncertainty of a relative error over pairs of rows, as it varies between samples of rows from the same source."""
 
 from typing import NamedTuple
 
@@ -8,22 +8,22 @@ import scipy
 from app.core.arrays import Matrix
 
 HEAVY = 10
-"""A handful of rows make most of an error whose rows count for fewer than these."""
+"""If the effective rows of an error are fewer, a handful of rows make most of it."""
 _COVERED = 0.95
 
 
 class RowVariation(NamedTuple):
-    """What the rows contribute to the uncertainty of an error that is measured on them."""
+    """Contribution of the sample of rows to the uncertainty of an error that is measured on them."""
 
     deviation: float
-    """Standard deviation of the logarithm of the error, over samples of as many rows."""
+    """Standard deviation of the logarithm of the error, over samples of the same number of rows."""
     effective_rows: float
-    """How many rows of equal influence would vary as much: few, where few rows make most of the error."""
+    """Number of rows of equal influence that would vary as much; small if few rows make most of the error."""
 
     def interval(self, error: float, of_maps: float = 0.0) -> tuple[float, float]:
-        """Where the error lies on rows to come in 95 % of cases, by Student's t.
+        """Return the interval in which the error on new rows lies in 95 % of cases, by Student's t.
 
-        `of_maps` is the standard deviation of the logarithm of the error over maps, if the map is another one too.
+        `of_maps` is the standard deviation of the error's logarithm over maps, if the map is a new one too.
         """
         quantile = scipy.special.stdtrit(max(2.0, self.effective_rows - 1), (1 + _COVERED) / 2)
         factor = float(np.exp(quantile * np.hypot(self.deviation, of_maps)))
@@ -31,7 +31,7 @@ class RowVariation(NamedTuple):
 
 
 def row_variation(errors: Matrix, kernel: Matrix) -> RowVariation:
-    """The variation of √(Σ E²/Σ K²), from the sums of E² and of K² in each row of a Gram matrix, both (n,).
+    """Return the variation of √(Σ E²/Σ K²), from the sums of E² and of K² in each row of a Gram matrix, both (n,).
 
     By the influence of each row on a ratio of two means over pairs (the infinitesimal jackknife; Efron 1982).
     """

@@ -1,4 +1,4 @@
-"""Sparse rows as loops take them, and those that are compared by what both have."""
+"""Sparse rows in the form that compiled loops take, and sparse rows restricted to shared columns."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,23 +11,23 @@ Compressed = tuple[Matrix, Whole, Whole]
 
 
 def csr_parts(rows: sparse.csr_array | sparse.csc_array, indices: Array | None = None) -> Compressed:
-    """The parts of a sparse matrix, copied, in the dtypes that loops are compiled for; with other indices, if given."""
+    """Return copies of the parts of a sparse matrix, in the dtypes of compiled loops; with other indices, if given."""
     indices = rows.indices if indices is None else indices
     return rows.data.astype(np.float64), indices.astype(np.int64), rows.indptr.astype(np.int64)
 
 
 def row_numbers(rows: sparse.csr_array) -> NDArray[np.intp]:
-    """The row that each stored entry is in, (nnz,), increasing."""
+    """Return the row number of each stored entry, (nnz,), increasing."""
     return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
 def row_sums(rows: sparse.csr_array) -> Matrix:
-    """Sums of the entries of each row, (n,), in float64, added in their order: equal rows have equal sums."""
+    """Return the sum of each row's entries, (n,), in float64, added in their order: equal rows have equal sums."""
     return np.asarray(np.bincount(row_numbers(rows), rows.data, rows.shape[0]), np.float64)
 
 
 def divide_columns(rows: Rows, divisors: Matrix) -> None:
-    """Divide rows (n, d) in place by one number, (), or by one for each column, (d,)."""
+    """Divide rows (n, d) in place by one number, (), or by one number per column, (d,)."""
     if isinstance(rows, np.ndarray):
         rows /= divisors
     else:
@@ -35,9 +35,9 @@ def divide_columns(rows: Rows, divisors: Matrix) -> None:
 
 
 def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Sparse rows (n, d) and (m, d) in float64, of the columns alone in which y has entries, numbered in their order.
+    """Return x (n, d) and y (m, d) in float64, restricted to the columns in which y has entries, renumbered in order.
 
-    What takes memory for each column takes none for those of up to 2³¹ that nobody has.
+    Memory that grows with the number of columns is then not spent on unused ones, of which there may be 2³¹.
     """
     columns, numbers = np.unique(y.indices, return_inverse=True)
     of_y = sparse.csr_array((y.data.astype(np.float64), numbers, y.indptr), shape=(y.shape[0], len(columns)))
@@ -45,7 +45,7 @@ def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.
 
 
 def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.csr_array:
-    """Sparse rows in float64, of these columns alone, which are in order, and are numbered from 0 on."""
+    """Return sparse rows in float64, restricted to these columns, which are increasing and renumbered from 0."""
     places = np.searchsorted(columns, rows.indices)
     is_kept = places < len(columns)
     is_kept[is_kept] = columns[places[is_kept]] == rows.indices[is_kept]
@@ -55,5 +55,5 @@ def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.c
 
 
 def count_entries(rows: Rows) -> int:
-    """How many entries the rows have in sparse form: of dense ones, those that are not 0."""
+    """Return the number of entries that the rows have in sparse form: of dense rows, those that are not 0."""
     return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)

@@ -1,4 +1,4 @@
-"""The spec of a feature map: everything a client says to name one."""
+"""Spec of a feature map: everything that a client sends to define one."""
 
 from functools import reduce
 from operator import or_
@@ -15,23 +15,23 @@ __all__ = ["Dtype", "Form", "MapSpec", "Sampler"]
 
 if TYPE_CHECKING:
     Sampler = AnySampler
-else:  # one of those that the families bring with them
+else:  # the union of the samplers of all families
     Sampler = Annotated[reduce(or_, (sampler for of in FAMILIES for sampler in of.samplers)), Discriminator("kind")]
 
 
 class MapSpec(BaseSpec):
-    """A feature map: sampler, kernel, s, seed, and the shape of its features."""
+    """Spec of a feature map: sampler, kernel, s, seed, and options of its features."""
 
     kernel: Kernel
     sampler: Sampler
 
     def as_before(self) -> Self:
-        """The spec as versions read it that filled in other values for what it leaves out; most often itself."""
+        """Return the spec with defaults of earlier versions for fields that the request leaves out."""
         changes = {"sampler": self.sampler.as_before(), "input": self.input and self.input.as_before()}
         return self.model_copy(update=changes)
 
     def with_defaults(self) -> Self:
-        """The spec of a request, with what it leaves out as this version fills it in."""
+        """Return the spec of a request with this version's defaults for the fields that the request leaves out."""
         return self if self.input is None else self.model_copy(update={"input": self.input.with_defaults()})
 
     @model_validator(mode="after")

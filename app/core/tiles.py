@@ -1,7 +1,7 @@
-"""Products of a few rows with some columns that stand in registers, in LLVM's instructions for whole vectors.
+"""Products of a few rows with some columns, held in registers, in LLVM's vector instructions.
 
-A tile of rows × columns is kept in registers while a loop runs through the coordinates (Goto and van de Geijn: Anatomy
-of high-performance matrix multiplication, 2008). No compiler finds such a tile by itself.
+A tile of rows × columns stays in registers while a loop runs through the coordinates (Goto and van de Geijn: Anatomy of
+high-performance matrix multiplication, 2008). No compiler finds such a tile by itself.
 """
 
 from collections.abc import Callable
@@ -15,29 +15,30 @@ from numba.extending import intrinsic
 
 
 def has_avx_512() -> bool:
-    """Whether loops are compiled for AVX-512: as NUMBA_CPU_FEATURES says, or as this processor does without it."""
+    """Return whether loops are compiled for AVX-512: as NUMBA_CPU_FEATURES says, else if the processor has it."""
     features: str | None = config.CPU_FEATURES  # type: ignore[attr-defined]
     return bool(llvm.get_host_cpu_features().get("avx512f")) if features is None else "+avx512f" in features.split(",")
 
 
-# A vector register, and with how many rows a tile fills the registers. Whatever depends on the width follows these.
+# Bytes of a vector register, and the number of rows with which a tile fills the registers. All that depends on the
+# width of registers is derived from these.
 VECTOR_BYTES, ROWS = (64, 12) if has_avx_512() else (32, 6)
-# Registers that the columns of a tile take.
+# Vector registers that one row of a tile takes.
 _VECTORS = 2
 
 COLUMN_BYTES = _VECTORS * VECTOR_BYTES
-"""Size of the columns of a tile, of one row."""
+"""Bytes of one row of a tile."""
 
 
 def tile(n_rows: int, gathers_lines: bool = False) -> Callable[..., None]:
-    """The function that multiplies `n_rows` rows with one panel of columns.
+    """Return the function that multiplies `n_rows` rows by one panel of columns.
 
-    Its arguments: the values of the rows, side by side for each coordinate, and where they start; the coordinates that
-    are summed over, and where these start; the entries of the panel, line by line, and where they start; the result,
-    and the row and column of it to begin at; the number of coordinates; whether to add to the result.
+    Its arguments: the values of the rows, side by side for each coordinate, and the position of the first; the
+    coordinates to sum over, and the position of the first; the entries of the panel, line by line, and the position of
+    the first; the result, and the row and column to begin at; the number of coordinates; whether to add to the result.
 
-    The lines of the panel are those of the coordinates in their order, and a coordinate says which values go with its
-    line. Where the function `gathers_lines` it is the other way: values in their order, and the line by coordinate.
+    By default, lines are read in order, and each is multiplied by the values at its coordinate. If `gathers_lines`,
+    values are read in order, and each is multiplied by the line at its coordinate.
     """
 
     @intrinsic
@@ -80,7 +81,7 @@ def tile(n_rows: int, gathers_lines: bool = False) -> Callable[..., None]:
 
 
 class _Tile:
-    """Instructions on a tile of rows × vectors of columns, whose sums are kept in registers."""
+    """Generator of instructions on a tile of rows × vectors of columns, whose sums are kept in registers."""
 
     def __init__(self, builder: Any, vector: Any, n_rows: int) -> None:
         self._builder, self._vector = builder, vector
@@ -91,7 +92,7 @@ class _Tile:
         self._fma = builder.module.globals.get(name) or ir.Function(builder.module, fma, name)
 
     def add(self, line: Any, values: Any) -> None:
-        """Add the products of one value of each row with a line of the panel."""
+        """Emit code that adds the products of one value of each row with a line of the panel."""
         builder, vector = self._builder, self._vector
         index = ir.IntType(32)
         columns = [
@@ -106,7 +107,7 @@ class _Tile:
                 builder.store(builder.call(self._fma, [everywhere, columns[k], builder.load(place)]), place)
 
     def store(self, out: Any, i: Any, j: Any, adds: Any) -> None:
-        """Write the sums into the result from row i and column j on, or add them to it."""
+        """Emit code that writes the sums to the result from row i and column j on, or adds them to it."""
         builder, vector = self._builder, self._vector
         stride = builder.extract_value(out.strides, 0)
         at = builder.add(builder.mul(i, stride), builder.mul(j, stride.type(self._item)))
@@ -122,19 +123,19 @@ class _Tile:
 
 
 def place(context: Any, builder: Any, kind: Any, array: Any, number: Any) -> Any:
-    """Where the entry of this number stands in an array."""
+    """Return a pointer to the entry of this number in an array."""
     return builder.gep(context.make_array(kind)(context, builder, array).data, [number])
 
 
 def splat(builder: Any, value: Any, vector: Any) -> Any:
-    """A vector whose entries are all `value`."""
+    """Return a vector whose entries are all `value`."""
     undefined, index = vector(ir.Undefined), ir.IntType(32)
     alone = builder.insert_element(undefined, value, index(0))
     return builder.shuffle_vector(alone, undefined, ir.VectorType(index, vector.count)(None))
 
 
 def _zeros(builder: Any, vector: Any) -> Any:
-    """A variable that is zero now. The compiler keeps it in a register."""
+    """Return a variable that is zero at first and that the compiler keeps in a register."""
     with builder.goto_entry_block():
         place = builder.alloca(vector)
     builder.store(vector(None), place)
@@ -158,7 +159,8 @@ def _write_transpose(
             row = builder.load(builder.bitcast(there, vector.as_pointer()), align=item)
             scale = builder.load(builder.gep(factor, [index(k)]))
             rows.append(builder.fmul(row, splat(builder, scale, vector)))
-        # Squares of two halves change places, within squares of twice the side each time.
+        # Transpose: swap the off-diagonal squares of side `half` within squares of twice that side, for half = 1, 2, 4,
+        # …
         half = 1
         while half < n:
             for k in (k for k in range(n) if not k & half):
@@ -182,8 +184,9 @@ def _write_transpose(
 
 
 write_transposed = cast(Callable[..., None], _write_transpose)
-"""Write a square, as wide as a vector, into `out`, from row i and column j on, transposed; for compiled loops.
+"""Write a square block, as wide as a vector, to `out`, from row i and column j on, transposed; for compiled loops.
 
-Its arguments: the entries, the number of the first, and how many lie between the beginnings of two rows; factors, and
-the number of that of the first row; `out`, i and j. All is C-contiguous. Each row is multiplied by its factor.
+Its arguments: the entries, the position of the first one, and the distance between the beginnings of two rows; the
+factors, and the position of the first row's factor; `out`, i and j. All arrays are C-contiguous. Each row is multiplied
+by its factor.
 """
