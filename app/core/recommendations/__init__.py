@@ -1,1 +1,1 @@
-"""Which map to take: samplers and sizes tried on a client's rows, and ranked."""
+"""Recommendations of maps: samplers and sizes are tried on a client's rows, and ranked."""

@@ -1,4 +1,4 @@
-"""What a request for recommendations says, the specs worth trying, and the memory that trying them takes."""
+"""Options of a request for recommendations, the specs worth trying, and the memory that trials take."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -15,23 +15,24 @@ from app.core.maps import FAMILIES, Gives, family_of
 from app.core.model import NAME_PATTERN, Frozen
 from app.core.spec import MapSpec, Sampler
 
-# Columns that are tried where there is a target and no budget: powers of two up to this, if memory allows.
+# Largest number of columns that is tried if there is a target and no budget: powers of two up to this, if memory
+# allows.
 MOST_COLUMNS = 1 << 14
 _LEAST_COLUMNS = 1 << 4
-# A budget is tried whole, halved and quartered, but never below two columns: what half of it would cost in accuracy is
-# worth knowing.
+# A budget is tried whole, halved and quartered, but never below two columns: it is worth knowing what half of the
+# budget costs in accuracy.
 _FRACTIONS, _FEWEST_COLUMNS = (1, 2, 4), 2
 
-# Of a row in one column: a feature, a sample; of a pair of rows: kernels and errors; of a coordinate of a row.
+# Bytes per feature and per sample of a row in one column; per pair of rows, for kernels and errors; per entry of a row.
 _BYTES_PER_FEATURE, _BYTES_PER_SAMPLE, _BYTES_PER_PAIR, _BYTES_PER_ENTRY = 8, 72, 32, 24
-# Of a pair more, where scores are wanted: what is trained with, and its eigenvectors.
+# Further bytes per pair of rows if there are scores, for the training data and its eigenvectors.
 _BYTES_PER_TRAINED_PAIR = 40
-# Of a row that is learned from, in one column.
+# Bytes per row to learn from, in one column.
 _BYTES_PER_LEARNED = 24
 
 
 class Objective(StrEnum):
-    """The measure by which maps are ranked."""
+    """Measure by which maps are ranked."""
 
     error = "error"
     time = "time"
@@ -39,19 +40,19 @@ class Objective(StrEnum):
 
 
 class KernelMember(Frozen):
-    """The kernel of a request, its length scale a number by now."""
+    """Kernel of a request, its length scale resolved to numbers."""
 
     kernel: Kernel
 
 
 class KernelsMember(Frozen):
-    """The kernels of a request, their length scales numbers by now."""
+    """Kernels of a request, their length scales resolved to numbers."""
 
     kernel: Annotated[tuple[Kernel, ...], Field(fail_fast=True)]
 
 
 class InputMember(Frozen):
-    """The input of a request, of numbers by now."""
+    """Preprocessing (`input`) of a request, resolved to numbers."""
 
     input: Input
 
@@ -82,20 +83,20 @@ Described = Annotated[
 
 
 class RecommendationOptions(Frozen):
-    """Options of recommendations: kernels, labels, what is best, and what to try; the rows come beside them."""
+    """Options of recommendations: kernels, labels, objective, and what to try. The rows are sent beside the options."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     kernel: Described
-    """As in a spec. Its length_scale may be "nearest_neighbor", "median" or {"per_column": one of these}, taken from
-    all rows of the dataset, also where a sample of it is measured on, or of those posted. Or a list of kernels, which
-    labels tell apart.
+    """A kernel as in a spec, or a list of kernels; which kernel of a list suits a task, only labels (y) can tell.
+    length_scale may be "nearest_neighbor", "median" or {"per_column": one of these}; it is then computed from the
+    posted rows, or from all rows of the dataset, even if only a sample of them is measured.
     """
     input: dict[str, Any] | None = None
-    """As in a spec: what is done to each row first, by the maps that are tried and in exact kernels."""
+    """Preprocessing as in a spec, applied to each row first by the maps that are tried and in exact kernels."""
     multiples: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=10, fail_fast=True)] | None = None
-    """Each kernel is tried at so many times its length scale. If not given, 0.5, 1 and 2 for objective score where it
-    is taken from rows, else 1.
+    """Factors of the length scale at which each kernel is tried. If not given, 0.5, 1 and 2 for objective score if the
+    length scale is computed from rows, else 1.
     """
     y: (
         Annotated[
@@ -105,57 +106,57 @@ class RecommendationOptions(Frozen):
         | None
     ) = None
     """Labels: one for each of the vectors, or for each row of the dataset, sampled or not. Or a column of a dataset,
-    which may be longer: a list counts in max_spec_bytes. Strings, booleans and whole numbers of at most 100 values are
-    classes.
+    which may be longer than a list, as a list counts in max_spec_bytes. Strings, booleans and whole numbers of at most
+    100 different values are classes.
     """
     labels_are: Literal["classes", "numbers"] | None = None
-    """What labels are, where it is not as said."""
+    """Whether labels are classes or numbers, to override the rule of y."""
     budget: Annotated[int, Field(ge=2, le=1 << 20)] | None = None
-    """Most output columns, or codes."""
+    """Largest number of output columns, or of codes."""
     target_error: Annotated[float, Field(gt=0)] | None = None
-    """Relative Frobenius error of the Gram matrix to reach."""
+    """Relative Frobenius error of the Gram matrix that a map must reach."""
     objective: Annotated[Objective, Field(strict=False)] | None = None
-    """What is best: the smallest error, or the narrowest map that reaches target_error; the fastest transform, as
-    measured, whose error reaches target_error; or the largest score of ridge regression on the features. If not given,
-    score where there is y, else error.
+    """Criterion of the ranking. error: the smallest error is best or, with target_error, the narrowest map that reaches
+    it. time: the fastest transform, as measured, of the maps that reach target_error. score: the largest score of ridge
+    regression on the features. If not given, score if there is y, else error.
     """
     samplers: Annotated[tuple[Sampler, ...], Field(min_length=1, max_length=50, fail_fast=True)] | None = None
-    """What to try; kinds or objects."""
+    """Samplers to try, as kinds or objects; if not given, those that suit the kernel."""
     seeds: Annotated[int, Field(ge=1, le=20)] = 3
-    """Maps to measure of each spec; more of the best, and one of a spec that learns, that was not asked for and that
-    has twice the least error.
+    """Number of maps to measure of each spec. More are measured of the best specs. Only one is measured of a spec that
+    learns, if its sampler was not asked for and its error is more than twice the smallest.
     """
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
-    """Of the specs and of the sample of rows."""
+    """Seed of the specs and of the sample of rows."""
 
 
 class SettledOptions(RecommendationOptions):
-    """Options as a job is given them: each kernel at all the length scales at which it is tried."""
+    """Options as a job receives them: each kernel at all the length scales at which it is tried."""
 
     kernel: tuple[dict[str, Any], ...]
 
 
 class Wanted(NamedTuple):
-    """A client's wishes: a budget of output columns, a target error, or both, what is best, and samplers."""
+    """Requirements of a client: a budget of output columns, a target error or both; the objective; and samplers."""
 
     budget: int | None
     target_error: float | None
     samplers: Sequence[Sampler] | None = None
-    """The samplers to try; None for those that each family tries for the kernel."""
+    """Samplers to try; None for those that each family suggests for the kernel."""
     most: int = MOST_COLUMNS
-    """Columns that are tried where there is no budget."""
+    """Largest number of columns to try if there is no budget."""
     objective: Objective = Objective.error
     dataset: str | None = None
-    """The dataset that the rows are of; None where they came as they are."""
+    """Dataset of the rows, which samplers may learn from; None if rows were posted, or nothing can learn from it."""
     learned_rows: int = 0
-    """How many rows of that dataset, none of which errors are measured on, there are to learn from."""
+    """Number of rows of that dataset to learn from; no error is measured on them."""
     map_bytes: int | None = None
-    """The most that the arrays of a map may take; None where there is no limit."""
+    """Most bytes that the arrays of a map may take; None if there is no limit."""
     input: Input | None = None
-    """What every map does to a row first. It has been done to the rows that maps are measured on."""
+    """Preprocessing that every map applies to a row; the rows that maps are measured on are preprocessed already."""
 
     def check(self, has_labels: bool) -> None:
-        """Raise InvalidInput for an objective without what it needs: labels, columns to score within, or an error."""
+        """Raise InvalidInput if the objective does not go with the given labels, budget or target error."""
         if has_labels != (self.objective is Objective.score):
             pointer = "/objective" if has_labels else "/y"
             raise InvalidInput("labels and objective score go together; one came without the other", pointer)
@@ -168,22 +169,22 @@ class Wanted(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A sampler to try within so many output columns."""
+    """Sampler to try for a kernel, with at most `columns` output columns."""
 
     sampler: Sampler
     kernel: Kernel
     columns: int
     spec: MapSpec | str
-    """The spec, of form `cos_sin` where there are forms; or why there is none."""
+    """The spec, with form `cos_sin` if it has a form; or the reason why there is none."""
 
     @property
     def name(self) -> str:
-        """The same for one sampler and kernel at all sizes."""
+        """Text that is the same for all sizes of one sampler and kernel."""
         return f"{self.kernel!r} {self.sampler!r}"
 
 
 def column_counts(wanted: Wanted) -> list[int]:
-    """The numbers of output columns to try, in increasing order."""
+    """Return the numbers of output columns to try, in increasing order."""
     if wanted.objective is Objective.score and wanted.budget is not None:
         return [wanted.budget]
     if wanted.target_error is None and wanted.budget is not None:
@@ -193,7 +194,7 @@ def column_counts(wanted: Wanted) -> list[int]:
 
 
 def candidates(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, seed: int) -> Iterator[Candidate]:
-    """Every sampler with its spec, at most `columns` wide; codes are columns."""
+    """Yield every sampler with its spec, which has at most `columns` output columns or codes."""
     for sampler in _samplers(kernel, input_dim, columns, wanted):
         spec: MapSpec | str
         try:
@@ -207,14 +208,14 @@ def candidates(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted, see
 
 
 def _check_size(spec: MapSpec, wanted: Wanted) -> None:
-    """Refuse a map that was not asked for and may not be put; where others may, that is no reason to refuse all."""
+    """Raise InvalidInput for a map that was not asked for and is too large to be PUT; other maps may still be tried."""
     nbytes = family_of(spec.sampler).frozen_bytes(spec)
     if wanted.map_bytes is not None and nbytes > wanted.map_bytes:
         raise InvalidInput(f"the map's arrays would take {nbytes} bytes; max_map_bytes is {wanted.map_bytes}")
 
 
 def at_multiples(kernel: Kernel, multiples: Sequence[float]) -> list[Kernel]:
-    """The kernel at so many times its length scale; as it is where it has none.
+    """Return the kernel at each of these multiples of its length scale; unchanged if it has no length scale.
 
     Raises:
         InvalidInput: a length scale would be 0 or infinite.
@@ -232,7 +233,7 @@ def at_multiples(kernel: Kernel, multiples: Sequence[float]) -> list[Kernel]:
 
 
 def learned_from(kernels: Sequence[Kernel], input_dim: int, wanted: Wanted) -> set[str]:
-    """The datasets that the samplers to try learn from."""
+    """Return the names of the datasets that the samplers to try learn from."""
     every = (
         one
         for kernel in kernels
@@ -243,22 +244,22 @@ def learned_from(kernels: Sequence[Kernel], input_dim: int, wanted: Wanted) -> s
 
 
 def _samplers(kernel: Kernel, input_dim: int, columns: int, wanted: Wanted) -> Sequence[Sampler]:
-    """The samplers to try within so many columns."""
+    """Return the samplers to try with at most `columns` output columns."""
     if wanted.samplers is not None:
         return wanted.samplers
     return [sampler for family in FAMILIES for sampler in family.suggest(kernel, input_dim, columns, wanted.dataset)]
 
 
 def widest_map_bytes(input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Memory of the frozen arrays of the largest map that may be recommended."""
+    """Return the memory in bytes of the frozen arrays of the largest map that may be recommended."""
     widest = (one.spec for one in candidates(kernel, input_dim, column_counts(wanted)[-1], wanted, 0))
     return max((family_of(spec.sampler).frozen_bytes(spec) for spec in widest if isinstance(spec, MapSpec)), default=0)
 
 
 def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes: int, work_bytes: int) -> Wanted:
-    """The wishes within these limits; if they name no budget, without sizes that pass them.
+    """Return the requirements within these limits: if there is no budget, sizes that exceed the limits are dropped.
 
-    Maps that learn and that nobody asked for are left out where they alone are too large.
+    A map that learns and that was not asked for is left out by itself if it is too large.
     """
     wanted = wanted._replace(map_bytes=map_bytes)
     if wanted.budget is not None:
@@ -272,7 +273,7 @@ def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes
 
 
 def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Memory that `recommend` takes beside n rows: n×n matrices, and the widest of its maps with what it makes."""
+    """Return the bytes that `recommend` takes beside n rows: n×n matrices, and its widest map with the results."""
     learned, made = 0, 0
     for columns in column_counts(wanted):
         for one in candidates(kernel, input_dim, columns, wanted, 0):

@@ -1,4 +1,4 @@
-"""The picture of a ranking: error or score against columns, a colour for each kind of sampler, and the winner."""
+"""Figure of a ranking: error or score against columns, with a colour for each kind of sampler, and the best spec."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,30 +9,31 @@ from app.core.drawing import Beyond, Curve, Drawing, Mark, Panel, Star
 from app.core.names import kernel_name, sampler_name
 from app.core.recommendations.trials import RankedTrial, Ranking
 
-# Errors that are so many times the median, or a so-manieth of it, are told at the edge.
+# Errors that are larger than the median by more than this factor, or smaller, are shown by arrows at the edge.
 _REACH = 30.0
-# A map that is off by as much as the matrix itself is of no use, however much more it is off.
+# Largest error that is drawn: a map that is off by as much as the matrix itself is useless, however far off it is.
 _LARGEST_ERROR = 2.0
-# Curves stand side by side within so many doublings of the columns: most trials have the same.
+# Curves are shifted sideways within this many doublings of the columns, as most trials have the same columns.
 _SPREAD = 0.4
-# Scores that are so many times farther behind the best than the median is are told at the edge.
+# Scores that are this many times farther behind the best than the median is are shown by arrows at the edge.
 _BEHIND = 4.0
 
 
 class _Curve(NamedTuple):
-    """What stands in the picture for maps that differ in their size alone."""
+    """Curve of the maps that differ only in size."""
 
     label: str
     colour: int
-    """The number of the kind of the sampler."""
+    """Number of the sampler's kind."""
     marker: int
-    """Its number among the curves of that kind."""
+    """Number of the curve among the curves of that kind."""
 
 
 def drawing(answer: Ranking, of: str) -> Drawing:
-    """Error against output columns, or score where labels came. `of` says whose, in the title.
+    """Return the figure of error against output columns, or of score if there are labels.
 
-    Values that would squeeze the others are arrows at the edge, with their size.
+    `of` says in the title whose maps they are. Values that would squeeze the rest are arrows at the edge, with their
+    size.
     """
     ranked = answer["ranked"]
     is_scored = ranked[0]["score_mean"] is not None
@@ -69,14 +70,14 @@ def drawing(answer: Ranking, of: str) -> Drawing:
 
 
 def _value(trial: RankedTrial, is_scored: bool) -> tuple[float, float]:
-    """What of a trial is drawn, and its standard deviation."""
+    """Return the value of a trial that is drawn, and its standard deviation."""
     if is_scored:
         return trial["score_mean"] or 0.0, trial["score_sd"] or 0.0
     return trial["error_mean"], trial["error_sd"]
 
 
 def _reach(values: Sequence[float], is_scored: bool) -> tuple[float, float]:
-    """The ends of the y axis."""
+    """Return the ends of the y axis."""
     median = float(np.median(values))
     if is_scored:
         most = max(values)
@@ -84,7 +85,7 @@ def _reach(values: Sequence[float], is_scored: bool) -> tuple[float, float]:
         return low - 0.05 * (most - low) - 0.005, most + 0.05 * (most - low) + 0.005
     positive = [value for value in values if value > 0]
     if not positive:
-        return 0.1, 1.0  # a logarithm wants some ends; all errors are told at the lower one
+        return 0.1, 1.0  # a logarithmic axis needs ends; all errors are shown at the lower one
     middle = median or min(positive)
     most = min(max(_LARGEST_ERROR, min(positive)), middle * _REACH)
     inside = [value for value in positive if middle / _REACH <= value <= most] or positive
@@ -94,7 +95,7 @@ def _reach(values: Sequence[float], is_scored: bool) -> tuple[float, float]:
 def _marks(
     trials: Sequence[RankedTrial], curve: _Curve, reach: tuple[float, float], is_scored: bool, aside: float
 ) -> list[Mark]:
-    """The curve of trials by size, `aside` times their columns, and arrows for those beyond the reach."""
+    """Return the curve of trials by size, at `aside` times their columns, and arrows for trials beyond `reach`."""
     low, high = reach
     marks: list[Mark] = []
     inside = []
@@ -109,7 +110,7 @@ def _marks(
 
 
 def _curves(specs: Sequence[dict[str, Any]]) -> dict[str, _Curve]:
-    """The curves by `_curve_label`; kinds of samplers are numbered as they come."""
+    """Return the curves by `_curve_label`; kinds of samplers are numbered in the order of their first spec."""
     labels = _labels(specs)
     kinds: dict[str, list[str]] = {}
     for spec in specs:
@@ -124,12 +125,12 @@ def _curves(specs: Sequence[dict[str, Any]]) -> dict[str, _Curve]:
 
 
 def _curve_label(spec: dict[str, Any]) -> str:
-    """The text of what has a curve of its own."""
+    """Return a text that identifies the curve of a spec."""
     return repr((spec.get("kernel"), spec["sampler"]))
 
 
 def _labels(specs: Sequence[dict[str, Any]]) -> dict[str, str]:
-    """Names in the legend, by `_curve_label`; where several have one, each with the words they differ in."""
+    """Return legend names by `_curve_label`; equal names are followed by the words in which the samplers differ."""
     kernels = {repr(spec.get("kernel")) for spec in specs}
     alike: dict[str, dict[str, dict[str, Any]]] = {}
     for spec in specs:

@@ -1,4 +1,4 @@
-"""What is measured of one candidate: errors on rows it is chosen by and on others, scores, memory and time."""
+"""Measurements of one candidate: errors on choosing rows and on reported rows, scores, memory and time."""
 
 import timeit
 from collections.abc import Callable, Sequence
@@ -22,66 +22,68 @@ from app.core.spec import MapSpec
 Places = NDArray[np.intp]
 
 MOST_LEARNED = 2000
-"""Rows that samplers learn from in trials; of more, a sample is enough to rank them, and is quick."""
+"""Most rows that samplers learn from in trials: a sample is enough to rank them, and is quick."""
 FEWEST_ROWS = 3
-"""A dataset of fewer cannot be shared out."""
+"""Fewest rows of a dataset that can be split into rows to learn from and rows to measure on."""
 _FEWEST_MEASURED = 2
-# Fewer rows than these are not shared out between choosing and reporting: each part would have too few to say anything.
+# Fewest rows, without and with samplers that learn, to split into choosing and reported rows: with fewer, each part
+# would be too small to say anything.
 _FEWEST_TO_SHARE, _FEWEST_TO_LEARN_AND_SHARE = 4, 12
-# The answer's errors are of every third row.
+# One row in three is a reported row.
 _PART = 3
-# Samplers learn much worse from few rows than from nearly all, which the map that is put learns from. Where they learn,
-# errors are of as many rows as a tenth of the dataset, and a map is chosen by a twentieth of the others. Scores take
-# more rows to tell: a sixth, and a tenth.
+# Samplers learn much worse from few rows than from nearly all, which the map that is PUT learns from. With samplers
+# that learn, as many rows are reported as a tenth of the dataset, and a map is chosen by a twentieth of the others.
+# Scores need more rows: a sixth, and a tenth.
 _PART_OF_LEARNED, _FOLDS_OF_LEARNED = 10, 20
 _PART_OF_LABELLED, _FOLDS_OF_LEARNED_LABELLED = 6, 10
-# With labels, a map is chosen by a fourth where none learns.
+# With labels, and without samplers that learn, a map is chosen by a fourth of the choosing rows.
 _FOLDS_OF_LABELLED = 4
-# Of many rows by a third, and the next map by the next: errors differ more between seeds than between so many rows, and
-# a map is measured in a fraction of the time.
+# If there are many rows, a map is chosen by a third of them, and the next map by the next third: errors differ more
+# between seeds than between that many rows, and a map is measured in a fraction of the time.
 _FOLDS, _FEWEST_IN_TURN = 3, 200
 
 
 class Fold(NamedTuple):
-    """Rows that a map is measured on, and others."""
+    """Rows that a map is measured on, and rows to learn from."""
 
     measured: Places
-    """Places in the rows of the request, (m,), increasing."""
+    """Indices of the rows measured on, among the rows of the request, (m,), increasing."""
     trained: Places
-    """Places of other rows, from whose labels a model may learn, (t,), increasing."""
+    """Indices of other rows, from whose labels a model may learn, (t,), increasing."""
     learned: Places
-    """Numbers, in the dataset, of the rows that samplers learn from, (l,), increasing; none of them is `measured`."""
+    """Row numbers in the dataset of the rows that samplers learn from, (l,), increasing; none of them is `measured`."""
 
 
 class Shares(NamedTuple):
-    """The rows of a request, shared out."""
+    """Split of the rows of a request."""
 
     reported: Fold
-    """The rows that the errors of the answer are of."""
+    """Fold whose measured rows are the reported rows: the errors of the answer are measured on them."""
     choosing: tuple[Fold, ...]
-    """What maps are chosen by: those of one seed by one fold. No row of them is `reported.measured`, if there are
-    enough for both; nor is one learned from or trained with."""
+    """Folds that maps are chosen by, one for the maps of each seed. If there are enough rows, no reported row is in
+    these folds, neither to measure on nor to learn from or train with.
+    """
 
     def fold(self, k: int) -> Fold:
-        """The fold that the map of seed k is chosen by."""
+        """Return the fold that the map of seed k is chosen by."""
         return self.choosing[k % len(self.choosing)]
 
     @property
     def rows(self) -> int:
-        """How many rows are measured on."""
+        """Number of rows that are measured on, in all folds."""
         return len(np.unique(np.concatenate([fold.measured for fold in (self.reported, *self.choosing)])))
 
 
 def shared_out(taken: Places, n: int, seed: int, *, learns: bool = False, strata: Places | None = None) -> Shares:
-    """Share out the rows that a request has taken; alike for a seed.
+    """Split the rows that a request has taken; the same way for the same seed.
 
     Args:
-        taken: their numbers in a dataset of n rows, (t,), increasing; any numbers below n where there is none.
-        n: how many rows there are.
-        seed: of the shares.
-        learns: whether samplers learn from the dataset. Then from all rows but those that are measured on, up to
-            `MOST_LEARNED`; and where few are left, rows take turns.
-        strata: classes of the rows taken, (t,), of which each part gets its share; None where there are none.
+        taken: their numbers in a dataset of n rows, (t,), increasing; any numbers below n if there is no dataset.
+        n: number of rows of the dataset.
+        seed: seed of the split.
+        learns: whether samplers learn from the dataset. They then learn from all rows that are not measured on, up to
+            `MOST_LEARNED`; if few are left, rows take turns, as in cross-validation.
+        strata: classes of the rows taken, (t,), of which each part gets its share; None if there are none.
 
     Raises:
         InvalidInput: there are too few rows to learn from some and measure on others.
@@ -121,28 +123,29 @@ def shared_out(taken: Places, n: int, seed: int, *, learns: bool = False, strata
 
 
 FEWEST_LABELLED = 16
-"""Labelled rows that there must be: fewer cannot be trained with, chosen by and reported on."""
+"""Fewest labelled rows: fewer are not enough to train with, choose by and report on."""
 MOST_CLASSES = 100
-"""Classes that are told apart. Whole numbers with more different values are numbers."""
-# Penalties, as parts of the mean eigenvalue of the centred Gram matrix of the rows trained with, times their number.
+"""Largest number of classes. Whole numbers with more different values are treated as numbers."""
+# Penalties of ridge regression, as parts of the mean eigenvalue of the centred Gram matrix of the rows trained with.
 _PENALTIES = 10.0 ** np.arange(-7, 2.5, 0.5)
-# Eigenvalues below this part of the largest are rounding.
+# Eigenvalues below this part of the largest are rounding errors.
 _CUT_OFF = 1e-12
 
 
 class Labels:
-    """A label of each row, to be told from its features: a number, or one of several classes."""
+    """Labels of rows, to be predicted from features: numbers, or several classes."""
 
     def __init__(self, given: Sequence[Any] | NDArray[Any], are_numbers: bool | None = None) -> None:
         """Read labels.
 
         Args:
-            given: numbers, or anything else that can be sorted, a label for each row.
-            are_numbers: whether they are to be told as numbers; None: unless they are strings or whole numbers of at
+            given: numbers, or anything else that can be sorted; one label for each row.
+            are_numbers: whether to treat labels as numbers; if None, numeric labels are, unless all are whole with at
                 most `MOST_CLASSES` different values.
 
         Raises:
-            InvalidInput: all are alike, there are too many classes, or strings are to be numbers.
+            InvalidInput: all labels are equal, there are too many classes, or labels that are not numbers should be
+                numbers.
         """
         came = np.asarray(given)
         of_numbers = came.dtype.kind in "if"
@@ -154,20 +157,20 @@ class Labels:
         if len(values) < 2:
             raise InvalidInput(f"all labels are {values[0].item()!r}; there is nothing to tell", "/y")
         self.classes: Places | None = None
-        """The number of the class of each row, (n,); None where labels are numbers."""
+        """Class number of each row, (n,); None if labels are numbers."""
         if are_numbers:
             numbers = came.astype(np.float64)
-            numbers = np.ldexp(numbers, -np.frexp(np.abs(numbers).max())[1])  # of any size: it rounds nothing
+            numbers = np.ldexp(numbers, -np.frexp(np.abs(numbers).max())[1])  # exact, for numbers of any size
             centred = numbers - numbers.mean()
             self.targets: Matrix = (centred / np.abs(centred).max())[:, None]
-            """What is regressed on features: the number, or a column of 0 and 1 for each class."""
+            """Targets of the regression: the number, centred and scaled, or a column of 0 and 1 for each class."""
             return
         if len(values) > MOST_CLASSES:
             raise InvalidInput(f"there are {len(values)} classes; {MOST_CLASSES} are the most", "/y")
         self.classes, self.targets = codes, (codes[:, None] == np.arange(len(values))).astype(np.float64)
 
     def strata(self) -> Places:
-        """Numbers of classes, or of tenths of the numbers, for parts of the rows that each get their share of all."""
+        """Return the class or the decile of each row, for a split in which each part gets its share of all."""
         if self.classes is not None:
             return self.classes
         ranks = np.argsort(np.argsort(self.targets[:, 0], kind="stable"))
@@ -175,16 +178,17 @@ class Labels:
         return strata
 
     def score(self, gram: Matrix, fold: Fold) -> float:
-        """How well ridge regression on features tells the labels of the measured rows, from those trained with.
+        """Return how well ridge regression on features predicts the labels of the measured rows.
 
-        The share of classes that are right, the largest of the regressed columns being the class; or R², the part of
-        the variance of the numbers that is told, 1 at the most, and negative where their mean would tell more. There
-        is an intercept without a penalty. The penalty is that of the least squared error of leaving out one of the
-        rows trained with, whose closed form takes one decomposition; measured rows have no say in it.
+        For classes it is the share of correct predictions; the largest regressed column is the predicted class. For
+        numbers it is R², the explained part of the variance: at most 1, and negative if the mean of the numbers
+        predicts better. There is an intercept without a penalty. The penalty is the one with the smallest squared
+        leave-one-out error on the rows trained with, whose closed form takes one decomposition; the measured rows do
+        not influence it.
 
         Args:
             gram: inner products of the features of all rows, (n, n).
-            fold: the rows that are measured on and those that are trained with.
+            fold: the rows to measure on and to train with.
         """
         trained, measured = fold.trained, fold.measured
         told = _ridge(gram[np.ix_(trained, trained)], gram[np.ix_(measured, trained)], self.targets[trained])
@@ -195,18 +199,18 @@ class Labels:
 
 
 def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:
-    """Ridge regression by inner products of features, with the penalty of the least error of leaving one out.
+    """Return predictions of ridge regression from inner products of features, with the best leave-one-out penalty.
 
-    With G the centred Gram matrix and λ the penalty, row i is missed by λa_i / (λ(G + λ)⁻¹_ii − 1/n) if it is left out,
-    a = (G + λ)⁻¹y being the coefficients for centred targets y.
+    With G the centred Gram matrix and λ the penalty, the error of row i when it is left out is λa_i / (λ(G + λ)⁻¹_ii −
+    1/n), where a = (G + λ)⁻¹y are the coefficients for centred targets y.
 
     Args:
         gram: of the rows trained with, (t, t).
-        block: of the rows to tell and those, (m, t).
+        block: inner products of the rows to predict with the rows trained with, (m, t).
         targets: (t, c).
 
     Returns:
-        What is told of the rows, (m, c).
+        Predictions, (m, c).
     """
     n, means = len(gram), gram.mean(axis=0)
     eigenvalues, vectors = eigh(gram - means - means[:, None] + means.mean())
@@ -217,7 +221,7 @@ def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:
     for penalty in _PENALTIES * max(eigenvalues.mean(), np.finfo(np.float64).tiny):
         inverse = 1 / (eigenvalues + penalty)
         coefficients = vectors @ (rotated * inverse[:, None])
-        # Rows that the others say nothing of have a factor of 0 but for rounding.
+        # The factor is 0, up to rounding, for a row about which the other rows say nothing.
         factors = np.maximum(penalty * (squares @ inverse) - 1 / n, 1e-12)
         error = float(np.square(penalty * coefficients / factors[:, None]).sum())
         if error < least:
@@ -226,24 +230,24 @@ def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:
 
 
 class Measured(TypedDict, total=False):
-    """Figures of one map."""
+    """Measurements of one map."""
 
     choosing: float
-    """What candidates are chosen by: the error, or what the score misses of 1, on the choosing rows."""
+    """Criterion that candidates are chosen by, on the choosing rows: the error, or 1 minus the score."""
     error: float
     """Relative Frobenius error on the reported rows."""
     variation: Sequence[float]
-    """The fields of a `RowVariation`: what these rows contribute to its uncertainty."""
+    """Fields of a `RowVariation`: contribution of the reported rows to the uncertainty of the error."""
     score: float
-    """Of a model trained with the choosing rows, on the reported ones."""
+    """Score on the reported rows of a model trained with the choosing rows."""
     n_output: int
     bytes: int
     seconds: float
-    """Of a transform of 1,000 rows."""
+    """Seconds that a transform of 1,000 rows takes."""
 
 
 class Measuring:
-    """Builds maps and measures them on the rows of a request."""
+    """Builder of maps that measures them on the rows of a request."""
 
     def __init__(
         self, rows: Rows, shares: Shares, labels: Labels | None, wanted: Wanted, building: Building, timed_calls: int
@@ -251,11 +255,11 @@ class Measuring:
         self._rows, self._shares, self._labels = rows, shares, labels
         self._dataset, self._building, self._timed_calls = wanted.dataset, building, timed_calls
         self.progress = building.progress
-        """That of all that is measured."""
+        """Progress of all measurements."""
         self._exact: tuple[Kernel, Matrix] | None = None
 
     def choosing(self, spec: MapSpec, k: int, progress: Progress) -> Measured | str:
-        """The figures of a map, the k-th of its kind, or why there is none; memory and time for the first one only."""
+        """Return measurements of a map, the k-th of its spec, or why there are none; memory and time if k is 0."""
         fold = self._shares.fold(k)
 
         def figures(its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
@@ -274,13 +278,13 @@ class Measuring:
         return self._of_map(spec, fold, progress, figures)
 
     def report(self, spec: MapSpec, progress: Progress) -> Measured | str:
-        """The figures of a map on the reported rows alone; it may learn from all others."""
+        """Return the measurements of a map on the reported rows alone; the map may learn from all other rows."""
         return self._of_map(spec, self._shares.reported, progress, self._measure_report)
 
     def _of_map(
         self, spec: MapSpec, fold: Fold, progress: Progress, figures: Callable[[FeatureMap, Matrix, Pause], Measured]
     ) -> Measured | str:
-        """The figures of the map of a spec, which learns from rows of a fold; or the refusal of it."""
+        """Return measurements of the map of a spec, which learns from the rows of a fold; or why it is refused."""
         building = self._building
 
         def rows_of(dataset: str, pointer: str) -> Rows:
@@ -288,7 +292,7 @@ class Measuring:
             return rows[fold.learned] if dataset == self._dataset else rows
 
         def pause() -> None:
-            # A map is built again after an interruption; what its sampler has learned of it until the last one is kept.
+            # A map is built again after an interruption; the last state that its sampler has stored is kept.
             progress.checkpoint(lambda: progress.restore() or begin_anew())
 
         if self._exact is None or self._exact[0] != spec.kernel:
@@ -304,7 +308,7 @@ class Measuring:
             return refused.detail
 
     def _measure_report(self, its_map: FeatureMap, exact: Matrix, pause: Pause) -> Measured:
-        """The error on the reported rows and, where there are labels, the score."""
+        """Return the error on the reported rows and, if there are labels, the score."""
         reported = self._shares.reported
         error, variation = self._error(its_map, exact, reported.measured, pause)
         found = Measured(error=error, variation=[*variation])
@@ -313,26 +317,26 @@ class Measuring:
         return found
 
     def _error(self, its_map: FeatureMap, exact: Matrix, places: Places, pause: Pause) -> tuple[float, RowVariation]:
-        """Relative Frobenius error of the Gram matrix of all rows that are measured on, estimated by some of them.
+        """Return the relative Frobenius error of the Gram matrix of all measured rows, estimated at `places`.
 
-        Entries off the diagonal count for as many as there would be: of few rows the diagonal would count for too much,
-        where some samplers have no error, and others a large one.
+        Entries off the diagonal are weighted to count as in the matrix of all these rows. In the matrix of few rows,
+        the diagonal would count for too much, as some samplers have no error there, and others a large one.
         """
         rows, exact = self._rows[places], exact[np.ix_(places, places)]
         off = (self._shares.rows - 1) / (len(places) - 1)
 
         def squares(matrix: Array) -> Matrix:
-            """The sum of each row."""
+            """Return the weighted sum of squares of each row."""
             diagonal = np.square(np.abs(np.diagonal(matrix)))
             sums: Matrix = diagonal + off * (np.square(np.abs(matrix)).sum(axis=1) - diagonal)
             return sums
 
         errors, kernel = squares(its_map.gram(rows, rows, pause) - exact), squares(exact)
-        # Kernels of both signs may be 0 on some rows; then nothing is relative.
+        # A kernel that takes both signs may be 0 on these rows; the error is then absolute.
         return float(np.sqrt(errors.sum() / (kernel.sum() or 1.0))), row_variation(errors, kernel)
 
     def _score(self, its_map: FeatureMap, fold: Fold, labels: Labels, pause: Pause) -> float:
-        """The score of the labels on the rows of a fold."""
+        """Return the score of the labels on the rows of a fold."""
         every = np.concatenate([fold.trained, fold.measured])
         gram = np.zeros((self._rows.shape[0],) * 2)
         gram[np.ix_(every, fold.trained)] = its_map.gram(self._rows[every], self._rows[fold.trained], pause)
@@ -341,5 +345,5 @@ class Measuring:
 
 
 def _seconds(its_map: FeatureMap, rows: Rows, calls: int, pause: Pause) -> float:
-    """The time that the map takes for the rows, the least of some calls."""
+    """Return the seconds that the map takes for the rows: the shortest of several calls."""
     return min(timeit.repeat(lambda: its_map.apply(rows, pause), number=1, repeat=calls))

@@ -1,4 +1,4 @@
-"""Candidates built, measured on the client's rows, and ranked: few maps of all of them, more of the best."""
+"""Trials: candidates are built, measured on the client's rows and ranked; few maps of each, more maps of the best."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -26,45 +26,45 @@ _Spec = Annotated[dict[str, Any], DumpOf(MapSpec)]
 
 @with_config(use_attribute_docstrings=True)
 class RankedTrial(TypedDict):
-    """A spec and what was measured of its maps."""
+    """A spec and the measurements of its maps."""
 
     spec: _Spec
     n_output: int
-    """Output columns, or codes."""
+    """Number of output columns, or of codes."""
     error_mean: float
-    """Relative Frobenius error of the Gram matrix of `rows` rows, mean over the maps, by rows that none was chosen by,
-    if there are enough.
+    """Relative Frobenius error of the Gram matrix of `rows` rows, mean over the maps. It is measured on rows that no
+    map was chosen by, if there are enough.
     """
     error_sd: float
     """Standard deviation over the maps; 0 for one map."""
     error_low: float
-    """From here to `error_high` lies the error of a map of this spec on as many other rows of the same source, in 95 %
-    of cases: what maps and rows contribute.
+    """Lower end of the 95 % interval for the error of another map of this spec on as many other rows of the same
+    source, due to the variation of maps and of rows.
     """
     error_high: float
-    """As `error_low` says."""
+    """Upper end of the interval that `error_low` describes."""
     choosing_error: float | None
-    """The mean on the choosing rows, by which it has its place; null where scores rank."""
+    """Mean error on the choosing rows, by which the spec is ranked; null if scores rank."""
     score_mean: float | None
-    """Of ridge regression of the labels on the features: the share of classes that are right, or R², on rows that
-    nothing was chosen by or trained with. Null without labels.
+    """Mean score of ridge regression of the labels on the features: the share of classes that are right, or R², on rows
+    that were not used to choose or to train. Null without labels.
     """
     score_sd: float | None
     """Standard deviation over the maps."""
     choosing_score: float | None
-    """The mean of cross-validation on the choosing rows."""
+    """Mean cross-validation score on the choosing rows."""
     maps: int
-    """How many maps, of other seeds, the means are of. For the best and its rivals, none of these had a part in
-    choosing.
+    """Number of maps, of different seeds, that the means are over. For the best spec and its rivals, these maps had no
+    part in choosing.
     """
     tied_with_best: bool | None
-    """Whether its error, or its score, is not told apart from that of the best, by Student's t of maps of one seed in
-    pairs. One that is as good is told apart in 2.5 % of cases. Null for one map.
+    """Whether the error, or the score, does not differ significantly from that of the best spec, by Student's t on
+    pairs of maps of one seed. A spec that is equally good is found to differ in 2.5 % of cases. Null for one map.
     """
     bytes: int
-    """Of the frozen arrays."""
+    """Size of the frozen arrays in bytes."""
     seconds_per_1000_rows: float
-    """Of a transform, on the machine that measured it."""
+    """Seconds that a transform of 1,000 rows takes, on the machine that measured it."""
 
 
 class Skipped(TypedDict):
@@ -77,72 +77,72 @@ class Skipped(TypedDict):
 
 @with_config(use_attribute_docstrings=True)
 class Ranking(TypedDict):
-    """The trials, the best first."""
+    """Trials, the best first."""
 
     rows: int
-    """How many rows were measured on; of more, a sample."""
+    """Number of rows that maps were measured on; a sample, if there are more."""
     reported_rows: int
-    """How many of them the errors and scores are of; maps were chosen by the others."""
+    """Number of these rows that errors and scores are measured on; maps were chosen by the others."""
     learned_rows: int | None
-    """How many other rows of the dataset there were for samplers that learn, none of them among the reported ones; null
-    where nothing learned from the dataset, or the rows came without one.
+    """Number of rows of the dataset that samplers could learn from, none of them a reported row; null if nothing
+    learned from the dataset, or rows were posted.
     """
     target_reached: bool | None
-    """Null where no target_error came."""
+    """Whether the best spec reaches target_error; null if no target_error was given."""
     ranked: list[RankedTrial]
     best: _Spec
-    """To PUT."""
+    """Spec of the best map, to PUT."""
     skipped: list[Skipped]
     notes: list[str]
-    """What to know of this ranking."""
+    """Remarks on how to read this ranking."""
 
 
-# What learns takes long, and differs little by its seeds: where its first map has so many times the least error, its
-# other maps are not measured.
+# Samplers that learn take long and differ little between seeds: if the error of the first map is more than this many
+# times the smallest, no other maps are measured.
 _HOPELESS = 2.0
 TIE_RATE = 0.025
-"""How often a spec that is as good as the best is not marked as tied with it."""
+"""Rate at which a spec that is as good as the best is not marked as tied with it."""
 
 
 class Trial(NamedTuple):
-    """A candidate, and what was measured of its maps."""
+    """Candidate, and the measurements of its maps."""
 
     candidate: Candidate
     spec: MapSpec
     maps: list[Measured]
-    """Of the maps that it is chosen by, in the order of their seeds."""
+    """Measurements of the maps that it is chosen by, in the order of their seeds."""
     fresh: list[Measured]
-    """Of maps that had no part in choosing it; none but for the best few."""
+    """Measurements of maps that had no part in choosing it; empty but for the best few."""
 
     @property
     def name(self) -> str:
-        """The text of the spec."""
+        """Text of the spec."""
         return self.spec.canonical()
 
     @property
     def choosing(self) -> float:
-        """What it is chosen by: the mean error, or what the mean score misses of 1, on the choosing rows."""
+        """Mean of the criterion that it is chosen by, on the choosing rows: the error, or 1 minus the score."""
         return float(np.mean([one["choosing"] for one in self.maps]))
 
     def reaches_target(self, wanted: Wanted) -> bool:
-        """Whether the target error is reached on the choosing rows and on the reported ones."""
+        """Return whether the target error is reached on the choosing rows and on the reported ones."""
         target = wanted.target_error
         return target is not None and max(self.choosing, float(np.mean(_of(self.told, "error")))) <= target
 
     @property
     def told(self) -> list[Measured]:
-        """The maps that the answer tells of."""
+        """Measurements that the answer reports."""
         return self.fresh or self.maps
 
     @property
     def variation(self) -> RowVariation:
-        """What the reported rows contribute to the uncertainty of the error, in the mean over the maps."""
+        """Contribution of the reported rows to the uncertainty of the error, mean over the maps."""
         deviation, effective_rows = np.mean([one["variation"] for one in self.told], axis=0).tolist()
         return RowVariation(deviation, effective_rows)
 
 
 def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
-    """Trials that reach the target by their width or time, then the others by what they are chosen by."""
+    """Return the trials that reach the target, by width or time, then all others by the criterion of choosing."""
 
     def place(trial: Trial) -> tuple[bool, float, float]:
         first = trial.maps[0]
@@ -155,7 +155,7 @@ def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
 
 
 def build_answer(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, shares: Shares) -> Ranking:
-    """The answer; InvalidInput without trials."""
+    """Return the answer; InvalidInput if there are no trials."""
     ranked = in_order(trials, wanted)
     if not ranked and not skipped:
         raise InvalidInput("what serves this kernel learns from rows: put them as a dataset, and name it", "/vectors")
@@ -177,9 +177,10 @@ def build_answer(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted
 
 
 def is_tied_with(trial: Trial, best: Trial, wanted: Wanted) -> bool | None:
-    """Whether a trial is not told apart from the best: maps of one seed compared in pairs, on the reported rows.
+    """Return whether a trial does not differ significantly from the best; None if there is one pair of maps.
 
-    By Student's t. One that is as good as the best is told apart in `TIE_RATE` of cases; None where there is one pair.
+    Maps of one seed are compared in pairs on the reported rows, by Student's t. A trial that is as good as the best is
+    found to differ in `TIE_RATE` of cases.
     """
     if trial is best:
         return True
@@ -193,7 +194,11 @@ def is_tied_with(trial: Trial, best: Trial, wanted: Wanted) -> bool | None:
 
 
 def may_be_better(trial: Trial, best: Trial, difference: float) -> bool:
-    """Whether a trial may be better than the best so far, by that part of its loss, as far as choosing rows tell."""
+    """Return whether, judging by the choosing rows, a trial may be better than the best so far.
+
+    It may if its loss is not significantly larger and the standard error of the difference is above `difference` times
+    the loss of the best.
+    """
     pairs = min(len(trial.maps), len(best.maps))
     losses = np.subtract(*(_of(one.maps[:pairs], "choosing") for one in (trial, best)))
     if pairs < 2:
@@ -204,23 +209,23 @@ def may_be_better(trial: Trial, best: Trial, difference: float) -> bool:
 
 
 def is_hopeless(trial: Trial, least: float, wanted: Wanted) -> bool:
-    """Whether no more maps are worth measuring of a sampler that learns, in view of the least error so far.
+    """Return whether no more maps of a sampler that learns are worth measuring, given the smallest error so far.
 
-    Those that a request names, and those that are to reach a target, are measured as often as others.
+    Samplers that a request names, or that have to reach a target, are measured as often as all others.
     """
     by_error = wanted.objective is Objective.error and wanted.target_error is None and wanted.samplers is None
     return by_error and trial.candidate.sampler.learns and trial.choosing > _HOPELESS * least
 
 
 def left_out(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
-    """A sampler without a trial; where it is to learn from the dataset, with how many rows of it a trial has."""
+    """Return the entry of a sampler without a trial; if it learns from the dataset, with how many rows it has."""
     if wanted.learned_rows and one.sampler.learned_from == wanted.dataset:
         reason += f"; in a trial, {wanted.learned_rows} rows of it are there to learn from"
     return Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=reason)
 
 
 def _notes(told: list[RankedTrial], wanted: Wanted, variation: RowVariation, reported: int) -> list[str]:
-    """What a reader must know of the ranking."""
+    """Return the remarks that a reader of the ranking needs."""
     notes = []
     if wanted.dataset is None and wanted.samplers is None:
         notes.append(
@@ -274,22 +279,23 @@ def _deviation(values: Matrix) -> float:
 
 
 MOST_ROWS = 1000
-"""Rows that maps are measured on; of more, a sample is enough."""
+"""Most rows that maps are measured on; if there are more, a sample is enough."""
 FRESH_MAPS = 10
-"""The figures of the best few are of so many maps that had no part in choosing them."""
+"""Number of maps with no part in choosing that the figures of the best few trials are measured on."""
 _TIMED_CALLS = {Objective.error: 3, Objective.time: 9, Objective.score: 3}
-# How many times the columns with which a first sampler reaches the target are tried for others.
+# After a first sampler reaches the target, other samplers are tried with up to this many times its columns.
 _FURTHER = {Objective.error: 1, Objective.time: 4, Objective.score: 1}
 _SEEDS = 1 << 64
-# Within fewer columns than the budget, so many of the best samplers are tried.
+# Number of the best samplers that are tried with fewer columns than the budget.
 _TRIED_NARROWER = 8
-# While it is open which of the best so many is the best, more maps are measured of those that may be, so many at a time
-# and up to so many; of fewer candidates from some maps on. A difference of this part of the error is left open.
+# While it is open which trial is the best, more maps are measured of up to `_LEADING` trials that may be, or of up to
+# `_LEADING_LATER` once the best has `_LATER` maps: `_MORE_MAPS` at a time, up to `_MOST_MAPS`. A difference of less
+# than the part `_DIFFERENCE` of the error is left open.
 _LEADING, _LEADING_LATER, _LATER = 8, 4, 12
-# Those that learn take longest, and differ least by their seeds.
+# Samplers that learn take longest, and differ least between seeds.
 _MORE_MAPS, _MOST_MAPS, _MOST_LEARNED_MAPS, _MOST_EXTENSIONS = 3, 48, 12, 100
 _DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.05}
-# Of what reaches a target so many maps are measured before sizes grow no more.
+# Number of maps of a trial that must confirm that it reaches the target before sizes stop growing.
 _CONFIRMING = 12
 
 
@@ -306,28 +312,29 @@ def recommend(
 ) -> Ranking:
     """Try samplers and sizes on the rows and rank them.
 
-    Without a target the smallest error is best, or the largest score. With one, sizes grow until a sampler reaches it,
-    and the narrowest spec that does is best; where none does, the smallest error, and `target_reached` is false. With
-    objective `time` sizes grow on, up to four times, for the samplers that have not reached it, and the fastest spec
-    that does is best. All but the seconds, and what is best by them, hang on the arguments alone.
+    Without a target the smallest error is best, or the largest score. With a target, sizes grow until a sampler reaches
+    it, and the narrowest spec that reaches it is best; if none does, the smallest error is best, and `target_reached`
+    is false. With objective `time`, sizes then grow further, up to four times, for the samplers that have not reached
+    the target, and the fastest spec that reaches it is best. All results except the seconds, and the choice by seconds,
+    depend only on the arguments.
 
-    Of every candidate as many maps are measured as there are `seeds`; the first is of `seed`, and the others follow it.
-    More are measured, up to 48, of those that may be the best by what the maps so far are on the choosing rows of
-    `shares`, as long as that is open. The answer tells of other rows, and of the best and its rivals by ten other maps.
-    The progress of `building` is told how far the work is, at least; its states hold what was measured of each map.
+    Of every candidate, `seeds` maps are measured; the first has the seed `seed`, and the next seeds follow. More are
+    measured, up to 48, of the trials that may be the best, judging by their maps on the choosing rows of `shares`, as
+    long as that is open. The answer reports other rows and, for the best trial and its rivals, ten other maps. The
+    progress of `building` receives reports of the work; its states hold the measurements of each map.
 
     Args:
         rows: (n, d), 2 to `MOST_ROWS`.
         kernels: each is tried.
         wanted: what is best, and what is tried.
         seeds: the fewest maps that are measured of a candidate.
-        seed: of the first map, and of the shares.
-        shares: which rows are for choosing; None to share them out here.
-        labels: of the rows, where scores are wanted.
-        building: surroundings of the builds; its `rows` are whole datasets.
+        seed: of the first map, and of the split of the rows.
+        shares: which rows are for choosing; None to split them here.
+        labels: labels of the rows, for scores.
+        building: build context; its `rows` are whole datasets.
 
     Raises:
-        InvalidInput: there are other numbers of rows, or no sampler can be tried.
+        InvalidInput: there are too few or too many rows, or no sampler can be tried.
     """
     check_shape(rows)
     for kernel in kernels:
@@ -346,7 +353,7 @@ def recommend(
 
 
 def check_shape(rows: Rows) -> None:
-    """Refuse rows that are too few or too many to measure errors on, or have no entries."""
+    """Raise InvalidInput for rows that are too few or too many to measure errors on, or have no entries."""
     n, d = rows.shape
     if not 2 <= n <= MOST_ROWS:
         raise InvalidInput(f"{n} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
@@ -355,18 +362,18 @@ def check_shape(rows: Rows) -> None:
 
 
 class _Trials:
-    """The trials of a request: begun, extended while it is open which is best, and ended."""
+    """Trials of a request: begun, extended while it is open which trial is the best, and completed."""
 
     def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int) -> None:
         self._measuring, self._wanted, self._seeds = measuring, wanted, seeds
         self._progress, self._parts = measuring.progress, Parts(measuring.progress)
         self._step, self._of = 0, 1
         self.found: dict[str, Trial] = {}
-        """By the text of the spec."""
+        """Trials by the text of their spec."""
         self.skipped: list[Skipped] = []
 
     def all_of(self, every: list[list[Candidate]]) -> None:
-        """Try candidates of increasing sizes, as far as they may be the best, and settle which is."""
+        """Try candidates of increasing sizes, as far as they may be the best, and decide which is the best."""
         self._of = sum(map(len, every)) + _MOST_EXTENSIONS + _LEADING_LATER
         if self._wanted.target_error is None:
             self._narrowing(every[::-1])
@@ -375,16 +382,16 @@ class _Trials:
         self._settle_best()
 
     def _narrowing(self, every: list[list[Candidate]]) -> None:
-        """Try all candidates of the widest size; of narrower ones, the samplers that were best, and those that are new.
+        """Try all candidates of the widest size; of narrower sizes, the samplers that were best, and new ones.
 
-        The sizes are decreasing.
+        `every` is in the order of decreasing sizes.
         """
         worse: set[str] = set()
         narrow: dict[str, int] = {}
         for step, of_width in enumerate(every):
             tried: list[Trial] = []
             for one in of_width:
-                # A sampler that made no more columns than there are now would make the same map.
+                # A sampler whose map has no more columns than are allowed now would make the same map again.
                 if one.name not in worse and narrow.get(one.name, one.columns + 1) > one.columns:
                     trial = self._try(one, 1)
                     if trial is not None:
@@ -415,11 +422,11 @@ class _Trials:
                 break
 
     def _settle_best(self) -> None:
-        """Measure more maps of those that may be the best, as long as it is open which is; and fresh ones of them."""
+        """Measure more maps of trials that may be the best, while that is open; then measure fresh maps of them."""
         by_time = self._wanted.objective is Objective.time and any(
             trial.reaches_target(self._wanted) for trial in self.found.values()
         )
-        # What has reached a target is confirmed, and what is measured must not hang on a clock.
+        # Trials that reach a target are confirmed already, and what is measured must not depend on a clock.
         for _ in range(0 if by_time else _MOST_EXTENSIONS):
             rivals = self._rivals()
             shortest = min(rivals, key=lambda trial: len(trial.maps), default=None)
@@ -434,7 +441,7 @@ class _Trials:
         self._advance()
 
     def _rivals(self) -> list[Trial]:
-        """The best so far, and those of the next that may be better, as far as choosing rows tell."""
+        """Return the best trial so far, and the next ones that may be better, judging by the choosing rows."""
         leading = in_order(self.found.values(), self._wanted)
         difference = _DIFFERENCE[self._wanted.objective]
         open_ones = [one for one in leading[1:_LEADING] if may_be_better(one, leading[0], difference)]
@@ -443,7 +450,7 @@ class _Trials:
         return [*leading[:1], *open_ones[: most - 1]]
 
     def _confirm_target(self, trial: Trial) -> bool:
-        """Whether the target is reached, also as more maps are measured: sizes do not grow for the luck of a few."""
+        """Return whether more maps also reach the target, so that sizes do not stop growing by luck of a few maps."""
         if not trial.reaches_target(self._wanted):
             return False
         self._extend(trial, _CONFIRMING)
@@ -451,14 +458,14 @@ class _Trials:
         return trial.reaches_target(self._wanted)
 
     def _tell_fresh(self, trial: Trial) -> None:
-        """Measure maps that have no part in choosing; of the same seeds for all, as they are compared in pairs."""
+        """Measure maps that have no part in choosing, with the same seeds for all trials, to compare them in pairs."""
         for k in range(_MOST_MAPS + len(trial.fresh), _MOST_MAPS + FRESH_MAPS):
             figures = self._once(trial, k, self._measuring.report)
             if not isinstance(figures, str):
                 trial.fresh.append(figures)
 
     def _try(self, one: Candidate, maps: int) -> Trial | None:
-        """The trial of a candidate, by so many maps; None where there is none, or it has one of the same size."""
+        """Return the trial of a candidate with `maps` maps; None if it cannot be built or was tried before."""
         if isinstance(one.spec, str):
             self.skipped.append(left_out(one, one.spec, self._wanted))
             return None
@@ -469,7 +476,7 @@ class _Trials:
         return trial if self._extend(trial, maps) else None
 
     def _extend(self, trial: Trial, maps: int) -> bool:
-        """Measure more maps of a trial, until there are so many. Where one cannot be built, the trial is none."""
+        """Measure maps of a trial until there are `maps`; return False, and drop the trial, if one cannot be built."""
         for k in range(len(trial.maps), maps):
             figures = self._once(trial, k, partial(self._measuring.choosing, k=k))
             if isinstance(figures, str):
@@ -480,7 +487,7 @@ class _Trials:
         return True
 
     def _once(self, trial: Trial, k: int, measure: Callable[..., Measured | str]) -> Measured | str:
-        """The figures of the k-th map of a trial, or why there is none; those that an earlier attempt has left."""
+        """Return measurements of the k-th map, or why there are none; those of an earlier attempt are used again."""
         spec = trial.spec.model_copy(update={"seed": (trial.spec.seed + k) % _SEEDS})
         figures: Measured | str = self._parts.once(
             spec.canonical(), lambda progress: measure(spec, progress=progress), lambda _: self._tell()
@@ -496,5 +503,5 @@ class _Trials:
 
 
 def _most_maps(trial: Trial) -> int:
-    """How many maps of a trial are measured for choosing, at the most."""
+    """Return the largest number of maps of a trial that are measured for choosing."""
     return _MOST_LEARNED_MAPS if trial.candidate.sampler.learns else _MOST_MAPS
