@@ -70,8 +70,8 @@ UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is a
 class Input(Frozen):
     """Preprocessing of each row, in float64, before the row is rounded to the map's dtype.
 
-    A row x becomes (x − center)/scale; then missing entries are filled in; then, with `unit_norm`, the row is divided
-    by its L2 norm. Everything that the map computes is computed from the result.
+    A row x becomes (x − center)/scale; missing entries are filled in after that or, if `fill` says so, before; then,
+    with `unit_norm`, the row is divided by its L2 norm. Everything that the map computes is computed from the result.
     """
 
     center: Shifts = Field(0.0, description="Subtracted from each row: one number for all columns, or a list.")
