@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.api.problems import KINDS
 from app.api.routes.service import catalog
-from app.metrics.declared import ASKED, COUNTED, LABELS
+from app.metrics.declared import ASKED, COUNTED
 from app.settings import Settings, default_of
 from benchmarks.results import RESULTS, section_of
 from docs.pictures import draw
@@ -31,6 +31,27 @@ _FAMILIES = {
     "forms": "Stand in the member `form` of a spec.",
     "diagnostics": "Stand in the address of `POST /v1/maps/{name}/diagnostics/{kind}`; the fields stand in its body.",
 }
+_LABELS = {
+    "method": "GET, HEAD, PUT, POST or DELETE; `other` for any other",
+    "route": "the address of the call as the OpenAPI document has it, as `/v1/maps/{name}/transform`; empty where a "
+    "request was refused before its call was known, or asks for none",
+    "status": "HTTP status of the answer; 499 where the client left before there was one",
+    "problem": "the kind of problem, as `overloaded`; see the page of problems",
+    "of": "what there are places for: `requests`, `builds` or `listeners`",
+    "waits_for": "`compute` (work of some length), `brief` (some milliseconds), `store` (short calls to the store), "
+    "`submit` (leaving work to a job) or `file` (a Parquet file that a process reads)",
+    "command": "the command of the store, as `EVALSHA`",
+    "outcome": "`ok` or `error`",
+    "state": "of jobs: `queued` or `running`; of those that have ended: `succeeded`, `failed` or `cancelled`",
+    "kind": "of a job: what it does, as `build`",
+    "reason": "`ready`, or why not: `starting` or `store-unavailable`",
+    "role": "of a process: `server` or `worker`",
+    "version": "of the service",
+    "numpy": "version of NumPy",
+    "scipy": "version of SciPy",
+    "python": "version of Python",
+}
+"""The meaning of each label of the metrics."""
 _UNTOLD = ("Successful Response", "Created")
 """What the framework says of an answer that nobody has described."""
 
@@ -112,7 +133,7 @@ def metrics_page() -> str:
             lines.append(f"| `{name}` | {one.kind} | {labels} | {one.told} |")
         lines.append("")
     lines += ["## Labels\n", "| label | meaning |", "| --- | --- |"]
-    lines += [f"| `{label}` | {meaning} |" for label, meaning in LABELS.items()]
+    lines += [f"| `{label}` | {meaning} |" for label, meaning in _LABELS.items()]
     return "\n".join(lines) + "\n"
 
 

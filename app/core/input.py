@@ -74,8 +74,10 @@ class Input(Frozen):
     with `unit_norm`, the row is divided by its L2 norm. Everything that the map computes is computed from the result.
     """
 
-    center: Shifts = Field(0.0, description="Subtracted from each row: one number for all columns, or a list.")
-    scale: Scales = Field(1.0, description="What each row is divided by then: one number for all columns, or a list.")
+    center: Shifts = 0.0
+    """Subtracted from each row: one number for all columns, or a list."""
+    scale: Scales = 1.0
+    """What each row is divided by then: one number for all columns, or a list."""
     unit_norm: bool = Field(False, description=UNIT_NORM)
     missing: Missing = Field("refuse", description=MISSING)
     # Excluded from JSON if `before`: such a spec keeps the text that it had before this field existed.

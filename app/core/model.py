@@ -1,5 +1,6 @@
 """Base classes of all models that a client can write."""
 
+from inspect import getdoc
 from typing import Any, ClassVar, get_args
 
 from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, TypeAdapter
@@ -15,7 +16,9 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 class Frozen(BaseModel):
     """Immutable model that refuses unknown fields and converts no JSON values (no "7" for 7, no NaN)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
+    )
 
 
 def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:
@@ -24,20 +27,33 @@ def check_entries(values: object, input_dim: int, name: str, pointer: str, inste
         raise InvalidInput(f"{name} has {len(values)} entries; input_dim {input_dim} wants as many{instead}", pointer)
 
 
-def _describe_tag(schema: dict[str, Any]) -> None:
+_CHOOSE_WHEN = "\n\nChoose when:\n"
+
+
+def _describe(schema: dict[str, Any]) -> None:
+    """Describe the field `kind`, and leave advice out of the description."""
     if "kind" in schema.get("properties", {}):
         schema["properties"]["kind"]["description"] = "Tells this kind from the others of its family."
+    if "description" in schema:
+        schema["description"] = schema["description"].partition(_CHOOSE_WHEN)[0]
+
+
+def advice_in(kind: type) -> str:
+    """Return the section "Choose when" of a docstring, as one line."""
+    return " ".join((getdoc(kind) or "").partition(_CHOOSE_WHEN)[2].split())
 
 
 class Kind(Frozen):
-    """Kind of kernel, sampler or diagnostic. Class attributes hold what the catalogue shows beside the schema."""
+    """Kind of kernel, sampler or diagnostic.
 
-    model_config = ConfigDict(json_schema_extra=_describe_tag)
+    Class attributes hold what the catalogue shows beside the schema. The section "Choose when" of the docstring says
+    when to choose the kind and when not, with measured figures if there are any.
+    """
+
+    model_config = ConfigDict(json_schema_extra=_describe)
 
     source: ClassVar[str]
     """Paper and section that the kind is taken from."""
-    choose_when: ClassVar[str]
-    """When to choose this kind and when not, with measured figures if there are any."""
     limits: ClassVar[tuple[str, ...]] = ()
     """Rules by which specs are refused, beyond the ranges of the fields, with the numbers that the checks use."""
 

@@ -16,28 +16,6 @@ class Declared(NamedTuple):
     buckets: tuple[float, ...] = ()
 
 
-LABELS = {
-    "method": "GET, HEAD, PUT, POST or DELETE; `other` for any other",
-    "route": "the address of the call as the OpenAPI document has it, as `/v1/maps/{name}/transform`; empty where a "
-    "request was refused before its call was known, or asks for none",
-    "status": "HTTP status of the answer; 499 where the client left before there was one",
-    "problem": "the kind of problem, as `overloaded`; see the page of problems",
-    "of": "what there are places for: `requests`, `builds` or `listeners`",
-    "waits_for": "`compute` (work of some length), `brief` (some milliseconds), `store` (short calls to the store), "
-    "`submit` (leaving work to a job) or `file` (a Parquet file that a process reads)",
-    "command": "the command of the store, as `EVALSHA`",
-    "outcome": "`ok` or `error`",
-    "state": "of jobs: `queued` or `running`; of those that have ended: `succeeded`, `failed` or `cancelled`",
-    "kind": "of a job: what it does, as `build`",
-    "reason": "`ready`, or why not: `starting` or `store-unavailable`",
-    "role": "of a process: `server` or `worker`",
-    "version": "of the service",
-    "numpy": "version of NumPy",
-    "scipy": "version of SciPy",
-    "python": "version of Python",
-}
-"""The meaning of each label."""
-
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _BRIEF_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1.0, 5.0)
 _ROWS = (1.0, 10.0, 100.0, 1e3, 1e4, 1e5, 1e6)

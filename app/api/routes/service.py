@@ -17,7 +17,7 @@ from app.api.schemas import headers
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
 from app.core.maps.fourier.forms import FORMS, Columns
-from app.core.model import Kind
+from app.core.model import Kind, advice_in
 from app.core.spec import Sampler
 from app.services.status import versions
 from app.services.warm_up import cold
@@ -62,7 +62,7 @@ def _form(columns: Columns) -> dict[str, str]:
 
 def _advice(model: type[Kind]) -> dict[str, Any]:
     """Members of the catalogue that JSON Schema does not know. It allows them."""
-    advice: dict[str, Any] = {"source": model.source, "choose_when": model.choose_when}
+    advice: dict[str, Any] = {"source": model.source, "choose_when": advice_in(model)}
     return advice | ({"limits": model.limits} if model.limits else {})
 
 

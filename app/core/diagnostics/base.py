@@ -93,7 +93,7 @@ class Finding(NamedTuple, Generic[Answer_co]):
 class Diagnostic(Kind):
     """A diagnostic with its options as fields; `check`, `memory_bytes` and `run`, in this order, measure a map.
 
-    The class docstring and `source`, `choose_when` and `limits` (see `Kind`) are its entry in the catalogue.
+    The class docstring and `source` and `limits` (see `Kind`) are its entry in the catalogue.
     """
 
     kind: ClassVar[str]

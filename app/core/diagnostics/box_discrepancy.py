@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from app.core.datasets import column_ranges
@@ -26,43 +26,46 @@ _BYTES_PER_COORDINATE = 64
 _BYTES_PER_SIDE = 2500
 
 
+@with_config(use_attribute_docstrings=True)
 class Scale(TypedDict):
     """Factor by which the sides of a box are stretched."""
 
-    box_scale: Annotated[float, Field(description="The factor of the box.")]
+    box_scale: float
+    """The factor of the box."""
 
 
 class ScaleError(Scale, Measured):
     """Box discrepancy on one box, beside that of Monte Carlo frequencies."""
 
 
+@with_config(use_attribute_docstrings=True)
 class BoxErrors(TypedDict):
     """Box discrepancies of the frequencies and weights; for normalised features, the weights are scaled to sum to 1."""
 
-    box: Annotated[list[float], Field(description="Half the width of the box in each coordinate.")]
-    scales: Annotated[list[ScaleError], Field(description="In the order of `box_scales`.")]
+    box: list[float]
+    """Half the width of the box in each coordinate."""
+    scales: list[ScaleError]
+    """In the order of `box_scales`."""
 
 
 class BoxDiscrepancy(Diagnostic):
-    """Mean squared integration error over a box of differences: how well the set fits the kernel, without rows."""
+    """Mean squared integration error over a box of differences: how well the set fits the kernel, without rows.
+
+    Choose when:
+        To compare sets of frequencies for a product kernel on a region rather than on rows. Scales of 1/2 and 1/4 say
+        more of neighbours than the whole box, whose corners few differences reach.
+    """
 
     kind = "box-discrepancy"
     takes = Takes.optional_rows
     answer = BoxErrors
     draws = True
     source = f"{QMC}, section 4, theorems 7 and 12"
-    choose_when = (
-        "To compare sets of frequencies for a product kernel on a region rather than on rows. Scales of 1/2 and 1/4 "
-        "say more of neighbours than the whole box, whose corners few differences reach."
-    )
 
-    box: Annotated[
-        Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None,
-        Field(description="b_j, half the width of the box of differences; of a dataset, the ranges of its columns."),
-    ] = None
-    box_scales: Annotated[
-        tuple[Positive, ...], Field(min_length=1, max_length=20, fail_fast=True, description="Factors of the box.")
-    ] = (1.0, 0.5, 0.25)
+    box: Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
+    """b_j, half the width of the box of differences; of a dataset, the ranges of its columns."""
+    box_scales: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20, fail_fast=True)] = (1.0, 0.5, 0.25)
+    """Factors of the box."""
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without frequencies, and a box that is missing, given in two ways, or of another dimension."""

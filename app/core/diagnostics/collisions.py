@@ -98,21 +98,26 @@ class CollisionErrors(TypedDict):
 
 
 class Collisions(Diagnostic):
-    """Collision rates of full, 0-bit and b-bit codes, compared with the exact min-max kernel over pairs of rows."""
+    """Collision rates of full, 0-bit and b-bit codes, compared with the exact min-max kernel over pairs of rows.
+
+    Choose when:
+        Before keeping short codes: where few columns carry the weight, 0-bit rates are far too high.
+    """
 
     kind = "collisions"
     takes = Takes.rows
     answer = CollisionErrors
     draws = True
     source = f"{GMM}, section 3, (14), theorem 4"
-    choose_when = "Before keeping short codes: where few columns carry the weight, 0-bit rates are far too high."
 
-    pairs: Annotated[int, Field(ge=1, le=1_000_000, description="Most pairs to look at.")] = 100_000
-    bits: Annotated[int | None, Field(ge=1, le=16, description="Of the b-bit codes; 8 if not given.")] = None
-    bits_of: Annotated[
-        Literal["index", "mixed_index", "pair"] | None, Field(description="What those bits are taken from.")
-    ] = None
-    gamma: Annotated[Positive | None, Field(description="Of the RBF kernel of theorem 4 to estimate too.")] = None
+    pairs: Annotated[int, Field(ge=1, le=1_000_000)] = 100_000
+    """Most pairs to look at."""
+    bits: Annotated[int | None, Field(ge=1, le=16)] = None
+    """Of the b-bit codes; 8 if not given."""
+    bits_of: Literal["index", "mixed_index", "pair"] | None = None
+    """What those bits are taken from."""
+    gamma: Positive | None = None
+    """Of the RBF kernel of theorem 4 to estimate too."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

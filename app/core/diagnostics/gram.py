@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, cast, get_args
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows
@@ -63,35 +63,38 @@ class Measured(TypedDict):
     """95 % interval of the relative Frobenius error on other rows."""
 
 
+@with_config(use_attribute_docstrings=True)
 class Baseline(TypedDict):
     """Figures of maps with as many Monte Carlo frequencies."""
 
-    seeds: Annotated[int, Field(description="How many maps.")]
-    mean: Annotated[Figures, Field(description="Over the maps.")]
-    sd: Annotated[Figures | None, Field(description="Standard deviation of the sample; null for one map.")]
+    seeds: int
+    """How many maps."""
+    mean: Figures
+    """Over the maps."""
+    sd: Figures | None
+    """Standard deviation of the sample; null for one map."""
 
 
+@with_config(use_attribute_docstrings=True)
 class GramErrors(TypedDict):
     """Errors of the Gram matrix of the rows.
 
     In the form complex, the imaginary part counts as error too, as the kernel has none.
     """
 
-    rows: Annotated[int, Field(description="How many rows the matrix is of.")]
-    form: Annotated[str | None, Field(description="The form measured; null for hashes.")]
-    estimators: Annotated[dict[str, Figures], Field(description="Figures of each estimator.")]
-    intervals: Annotated[
-        dict[str, tuple[float, float]],
-        Field(
-            description="Of each estimator, where its relative_frobenius lies on as many other rows of the same "
-            "source, in 95 % of cases."
-        ),
-    ]
-    monte_carlo: Annotated[Baseline | None, Field(description="To compare with; null for hashes, and for 0 seeds.")]
-    ratios: Annotated[
-        dict[str, dict[str, float | None]],
-        Field(description="Of each estimator, its figures over the mean of Monte Carlo; null where that is 0."),
-    ]
+    rows: int
+    """How many rows the matrix is of."""
+    form: str | None
+    """The form measured; null for hashes."""
+    estimators: dict[str, Figures]
+    """Figures of each estimator."""
+    intervals: dict[str, tuple[float, float]]
+    """Of each estimator, where its relative_frobenius lies on as many other rows of the same source, in 95 % of cases.
+    """
+    monte_carlo: Baseline | None
+    """To compare with; null for hashes, and for 0 seeds."""
+    ratios: dict[str, dict[str, float | None]]
+    """Of each estimator, its figures over the mean of Monte Carlo; null where that is 0."""
 
 
 class Gram(Diagnostic):
@@ -100,6 +103,9 @@ class Gram(Diagnostic):
     They are the errors relative to the exact matrix in the Frobenius and the spectral norm, the largest error, the mean
     square, and the bias. From about 4,850 rows on, with the form complex from 1,600, the request needs so much memory
     that it runs as a job from the start.
+
+    Choose when:
+        First: on your own rows it says what the map is worth, and whether another sampler would be better.
     """
 
     kind = "gram"
@@ -108,21 +114,16 @@ class Gram(Diagnostic):
     draws = True
     memory_advice = "seeds 0 leaves out the Monte Carlo maps, estimators map the moments of all frequencies"
     source = f"{QMC}, section 6; control variates: {MM}, section 3, (10)"
-    choose_when = "First: on your own rows it says what the map is worth, and whether another sampler would be better."
 
     estimators: Annotated[
-        tuple[Annotated[Estimator, Field(strict=False)], ...],
-        Field(
-            min_length=1,
-            max_length=3,
-            fail_fast=True,
-            description="map: The inner product of the features. cv1: With the first moment of the frequencies as a "
-            "control. It corrects the imaginary part of the form complex; in the real forms the best coefficient is 0, "
-            "and cv1 is the map. cv2: With the first two moments as controls; to first order what moment matching "
-            "attains with features.",
-        ),
+        tuple[Annotated[Estimator, Field(strict=False)], ...], Field(min_length=1, max_length=3, fail_fast=True)
     ] = (Estimator.map,)
-    seeds: Annotated[int, Field(ge=0, le=20, description="Number of Monte Carlo maps to compare with.")] = 5
+    """map: The inner product of the features. cv1: With the first moment of the frequencies as a control. It corrects
+    the imaginary part of the form complex; in the real forms the best coefficient is 0, and cv1 is the map. cv2: With
+    the first two moments as controls; to first order what moment matching attains with features.
+    """
+    seeds: Annotated[int, Field(ge=0, le=20)] = 5
+    """Number of Monte Carlo maps to compare with."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

@@ -105,6 +105,9 @@ class MaxError(Diagnostic):
     For a map that was made from rows and has no frequencies, the error is |k(x, y) − z(x)·z(y)| for rows x and y that
     differ by δ, with each row that the map keeps, in turn, midway between them. If the kernel needs entries of 0 or
     more, x and y are taken without signs.
+
+    Choose when:
+        For quadrature rules, which are exact to many digits up to some diameter and useless beyond.
     """
 
     kind = "max-error"
@@ -112,12 +115,11 @@ class MaxError(Diagnostic):
     answer = MaxErrors
     draws = True
     source = f"{GQ}, theorems 2 and 3, figure 1"
-    choose_when = "For quadrature rules, which are exact to many digits up to some diameter and useless beyond."
 
-    diameters: Annotated[
-        tuple[Positive, ...], Field(min_length=1, max_length=100, fail_fast=True, description="M, in the rows' unit.")
-    ]
-    samples: Annotated[int, Field(ge=1, le=1_000_000, description="Points of each ball.")] = 10_000
+    diameters: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=100, fail_fast=True)]
+    """M, in the rows' unit."""
+    samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
+    """Points of each ball."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

@@ -102,21 +102,26 @@ _BYTES_PER_HASH, _BYTES_PER_ESTIMATE, _BYTES_PER_PAIR = 40, 80, 2000
 
 
 class Variance(Diagnostic):
-    """Closed-form variances of the estimate for pairs of rows, and an empirical variance over maps of other seeds."""
+    """Closed-form variances of the estimate for pairs of rows, and an empirical variance over maps of other seeds.
+
+    Choose when:
+        To see which estimator's noise is least at the similarities that matter to you.
+    """
 
     kind = "variance"
     takes = Takes.optional_pairs
     answer = Variances
     draws = True
     source = f"{MM}, corollary 1; {GMM}, theorems 2 to 4"
-    choose_when = "To see which estimator's noise is least at the similarities that matter to you."
 
     correlations: Annotated[
-        tuple[Annotated[float, Field(ge=-1, le=1)], ...] | None,
-        Field(min_length=1, max_length=1000, fail_fast=True, description="Cosines ρ of pairs, instead of x and y."),
+        tuple[Annotated[float, Field(ge=-1, le=1)], ...] | None, Field(min_length=1, max_length=1000, fail_fast=True)
     ] = None
-    gamma: Annotated[Positive | None, Field(description="Of the RBF kernel estimated from hashes too.")] = None
-    repeats: Annotated[int, Field(ge=2, le=10_000, description="Maps of other seeds to simulate with.")] = 200
+    """Cosines ρ of pairs, instead of x and y."""
+    gamma: Positive | None = None
+    """Of the RBF kernel estimated from hashes too."""
+    repeats: Annotated[int, Field(ge=2, le=10_000)] = 200
+    """Maps of other seeds to simulate with."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.datasets import held_out, sample_rows
@@ -284,16 +284,14 @@ _BYTES_PER_PLACE = 64
 class AdviceOptions(Frozen):
     """The map, rows and recall that an index is planned for."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-    map: Annotated[str, Field(pattern=NAME_PATTERN, description="The map whose codes the index would keep.")]
-    dataset: Annotated[
-        str, Field(pattern=NAME_PATTERN, description="Rows like those that the index would hold, best all of them.")
-    ]
-    k: Annotated[int, Field(ge=1, le=100, description="How many rows a search is to find.")] = 10
-    recall: Annotated[
-        float, Field(gt=0, lt=1, description="Share of the k most similar rows that a search is to find, on average.")
-    ] = 0.95
+    map: Annotated[str, Field(pattern=NAME_PATTERN)]
+    """The map whose codes the index would keep."""
+    dataset: Annotated[str, Field(pattern=NAME_PATTERN)]
+    """Rows like those that the index would hold, best all of them."""
+    k: Annotated[int, Field(ge=1, le=100)] = 10
+    """How many rows a search is to find."""
+    recall: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    """Share of the k most similar rows that a search is to find, on average."""
     keep: Literal["codes", "vectors"] = "vectors"
     """Contents of the index. With `vectors`, the best candidates are compared exactly: five per requested result, and
     at least fifty.

@@ -6,19 +6,25 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 
+@with_config(use_attribute_docstrings=True)
 class Spread(TypedDict):
     """Distribution of the kernels of pairs."""
 
-    low: Annotated[float, Field(description="One in twenty is below.")]
+    low: float
+    """One in twenty is below."""
     median: float
-    high: Annotated[float, Field(description="One in twenty is above.")]
+    high: float
+    """One in twenty is above."""
 
 
+@with_config(use_attribute_docstrings=True)
 class SimilarityProfile(TypedDict):
     """How similar the rows of a dataset are."""
 
-    neighbours: Annotated[Spread, Field(description="Kernels of the queries and their k nearest rows.")]
-    pairs: Annotated[Spread, Field(description="Kernels of the queries and all rows.")]
+    neighbours: Spread
+    """Kernels of the queries and their k nearest rows."""
+    pairs: Spread
+    """Kernels of the queries and all rows."""
 
 
 class Found(TypedDict):
@@ -34,13 +40,15 @@ class Found(TypedDict):
     ]
 
 
+@with_config(use_attribute_docstrings=True)
 class Checked(Found):
     """Results of bands of the map's own codes, measured for queries that are not among the rows.
 
     A query whose buckets have more than a quarter of the rows is compared with all of them.
     """
 
-    recall_standard_error: Annotated[float, Field(description="Over the queries.")]
+    recall_standard_error: float
+    """Over the queries."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -68,13 +76,16 @@ class Banding(TypedDict):
     """Whether a search safely reaches the recall with no more candidates than allowed."""
 
 
+@with_config(use_attribute_docstrings=True)
 class BandCurve(TypedDict):
     """Results of bands of `rows_per_band` hashes, for several numbers of bands."""
 
     rows_per_band: int
     bands: list[int]
-    predicted: Annotated[list[Found], Field(description="For each number of bands.")]
-    checked: Annotated[list[Found], Field(description="Likewise, by hashing.")]
+    predicted: list[Found]
+    """For each number of bands."""
+    checked: list[Found]
+    """Likewise, by hashing."""
 
 
 class ScannedCodes(TypedDict):
@@ -93,22 +104,32 @@ class ScannedCodes(TypedDict):
     ]
 
 
+@with_config(use_attribute_docstrings=True)
 class Scan(ScannedCodes):
     """Results of a scan of the map's full codes, as an index keeps them."""
 
-    microseconds: Annotated[float, Field(description="Of a search, as measured.")]
-    recall_of_search: Annotated[float, Field(description="Recall of a search.")]
-    serves: Annotated[bool, Field(description="Whether a search surely has the recall that is wanted.")]
-    narrower: Annotated[list[ScannedCodes], Field(description="What fewer hashes, or fewer bits of each, would do.")]
+    microseconds: float
+    """Of a search, as measured."""
+    recall_of_search: float
+    """Recall of a search."""
+    serves: bool
+    """Whether a search surely has the recall that is wanted."""
+    narrower: list[ScannedCodes]
+    """What fewer hashes, or fewer bits of each, would do."""
 
 
+@with_config(use_attribute_docstrings=True)
 class Costs(TypedDict):
     """Times of the parts of a search in nanoseconds, measured on the machine that computed the advice."""
 
-    search: Annotated[float, Field(description="Of a search, beside the others.")]
-    scanned_row: Annotated[float, Field(description="Of a row that is compared in its turn.")]
-    candidate: Annotated[float, Field(description="Of a row that is found in a band and compared.")]
-    band: Annotated[float, Field(description="Of looking a band up.")]
+    search: float
+    """Of a search, beside the others."""
+    scanned_row: float
+    """Of a row that is compared in its turn."""
+    candidate: float
+    """Of a row that is found in a band and compared."""
+    band: float
+    """Of looking a band up."""
 
 
 class Chosen(TypedDict):
@@ -118,24 +139,30 @@ class Chosen(TypedDict):
     rows_per_band: int
 
 
+@with_config(use_attribute_docstrings=True)
 class Advice(TypedDict):
     """How to search the rows of a dataset by codes of a map."""
 
-    rows: Annotated[int, Field(description="How many were searched: all of the dataset but the queries.")]
-    queries: Annotated[int, Field(description="How many rows of the dataset were queries.")]
+    rows: int
+    """How many were searched: all of the dataset but the queries."""
+    queries: int
+    """How many rows of the dataset were queries."""
     k: int
     recall: float
     keep: Literal["codes", "vectors"]
-    candidates: Annotated[int, Field(description="Most rows that a search of bands may look at, on average.")]
-    s: Annotated[int, Field(description="Hashes of a row.")]
-    bits: Annotated[int, Field(description="Of each, in bands.")]
+    candidates: int
+    """Most rows that a search of bands may look at, on average."""
+    s: int
+    """Hashes of a row."""
+    bits: int
+    """Of each, in bands."""
     similarities: SimilarityProfile
-    bandings: Annotated[
-        list[Banding],
-        Field(description="For each number of rows per band the fewest bands that have the recall, or all there are."),
-    ]
+    bandings: list[Banding]
+    """For each number of rows per band the fewest bands that have the recall, or all there are."""
     curves: list[BandCurve]
     scan: Scan
     costs: Costs
-    best: Annotated[Chosen | Literal["scan"], Field(description="Bands, or `scan`: to compare all codes.")]
-    why: Annotated[str, Field(description="Why that is the best.")]
+    best: Chosen | Literal["scan"]
+    """Bands, or `scan`: to compare all codes."""
+    why: str
+    """Why that is the best."""

@@ -81,8 +81,10 @@ def _gaussian(scale: LengthScale) -> Gaussian:
 class Windows(Frozen):
     """All placements of a patch in an image. The coordinates of a vector are the pixels, row by row."""
 
-    image_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels, input_dim in all.")
-    patch_shape: tuple[Extent, Extent] = Field(description="Rows and columns of pixels in a patch.")
+    image_shape: tuple[Extent, Extent]
+    """Rows and columns of pixels, input_dim in all."""
+    patch_shape: tuple[Extent, Extent]
+    """Rows and columns of pixels in a patch."""
 
     def subsets(self) -> tuple[tuple[int, ...], ...]:
         """Return the pixels of each placement, as coordinates."""
@@ -96,13 +98,13 @@ class Anova(ShiftInvariantKernel):
 
     Each subset gets an equal share of the s frequencies, which are zero outside it; rules are applied to each subset.
     Suits convolution-like structure: `windows` makes the subsets of all patches of an image.
+
+    Choose when:
+        Where few coordinates at a time act together, such as the pixels of a patch (`windows`). Subsets are small, so
+        that rules like dense_grid and polynomially_exact, hopeless on all coordinates, serve on each.
     """
 
     source = f"{GQ}, section 4"
-    choose_when = (
-        "Where few coordinates at a time act together, such as the pixels of a patch (`windows`). Subsets are "
-        "small, so that rules like dense_grid and polynomially_exact, hopeless on all coordinates, serve on each."
-    )
     limits = (
         "s of at least the number of subsets",
         f"at most {_MOST_COORDINATES} coordinates named by all placements of `windows` together",
@@ -113,13 +115,12 @@ class Anova(ShiftInvariantKernel):
 
     kind: Literal["anova"]
     length_scale: LengthScale = Field(description=LENGTH_SCALE)
-    subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = (
-        Field(None, description="Lists of coordinates, counted from 0; instead of `windows`.")
-    )
-    windows: Windows | None = Field(None, description="All patches of an image, instead of `subsets`.")
-    weights: Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = Field(
-        None, description="Factor of each subset's kernel, one per subset; 1 if not given."
-    )
+    subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = None
+    """Lists of coordinates, counted from 0; instead of `windows`."""
+    windows: Windows | None = None
+    """All patches of an image, instead of `subsets`."""
+    weights: Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
+    """Factor of each subset's kernel, one per subset; 1 if not given."""
 
     @model_validator(mode="after")
     def _one_way_to_name_subsets(self) -> Self:

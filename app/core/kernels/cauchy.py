@@ -13,13 +13,14 @@ _ENTRIES_PER_BLOCK = 1 << 16
 
 
 class Cauchy(ProductKernel):
-    """Π 1/(1 + δ_j²/σ_j²); the coordinates of a frequency are independent Laplace(0, 1/σ_j)."""
+    """Π 1/(1 + δ_j²/σ_j²); the coordinates of a frequency are independent Laplace(0, 1/σ_j).
+
+    Choose when:
+        For smooth functions with far correlations: it falls with a power of the distance where gaussian falls
+        exponentially. The grids and orthogonal do not serve it, moment_matching does.
+    """
 
     source = f"{RFF}, section 3"
-    choose_when = (
-        "For smooth functions with far correlations: it falls with a power of the distance where gaussian falls "
-        "exponentially. The grids and orthogonal do not serve it, moment_matching does."
-    )
     standard_deviation = 2**0.5
     operations_per_coordinate = 30
 

@@ -23,22 +23,24 @@ _OPERATIONS_PER_COMPARISON = 16
 
 
 class ChiSquared(AnyKernel):
-    """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 counts as 0."""
+    """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 counts as 0.
+
+    Choose when:
+        For histograms, as of colours or words in pictures: a difference counts for less where counts are high. For rows
+        that sum to 1 the sum is at most 2, and gamma about 1 a start. It has no frequencies; landmarks make features of
+        it. A negative entry is refused: gmm takes those.
+    """
 
     source = (
         "Zhang, Marszalek, Lazebnik, Schmid (2007), Local features and kernels for classification of texture and "
         "object categories, section 3.3; scikit-learn's chi2_kernel"
     )
-    choose_when = (
-        "For histograms, as of colours or words in pictures: a difference counts for less where counts are high. "
-        "For rows that sum to 1 the sum is at most 2, and gamma about 1 a start. It has no frequencies; landmarks make "
-        "features of it. A negative entry is refused: gmm takes those."
-    )
 
     served_by = "landmarks"
 
     kind: Literal["chi_squared"]
-    gamma: Annotated[float, Field(gt=0, description="γ, in the inverse unit of the vectors' entries.")] = 1.0
+    gamma: Annotated[float, Field(gt=0)] = 1.0
+    """γ, in the inverse unit of the vectors' entries."""
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfRoots:
         """Return the rounding error of the entries' square roots, which the kernel compares if entries are large."""

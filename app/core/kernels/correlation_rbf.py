@@ -19,17 +19,18 @@ class CorrelationRbf(ShiftInvariantKernel):
     """exp(−γ(1 − ρ(x, z))), ρ the cosine of x and z: independent of the length of the rows.
 
     On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are scaled to unit length first.
+
+    Choose when:
+        Where the direction of a row matters and its length does not, as with counts of words; it is the kernel that the
+        source compares gmm with. A row that is all zero is refused.
     """
 
     source = f"{GMM}, section 2, (14)"
-    choose_when = (
-        "Where the direction of a row matters and its length does not, as with counts of words; it is the kernel "
-        "that the source compares gmm with. A row that is all zero is refused."
-    )
     compares_unit_rows = True
 
     kind: Literal["correlation_rbf"]
-    gamma: Annotated[float, Field(gt=0, description="γ, without unit; the kernel is exp(−γ) for rows at right angles.")]
+    gamma: Annotated[float, Field(gt=0)]
+    """γ, without unit; the kernel is exp(−γ) for rows at right angles."""
 
     @property
     def scale_field(self) -> str:

@@ -17,21 +17,21 @@ class Gaussian(ProductKernel):
     """exp(−Σ δ_j²/(2σ_j²)); the coordinates of a frequency are N(0, σ_j⁻²).
 
     Give the scale once, as `length_scale`, `sigma` (σ) or `gamma` (1/(2σ²)); answers show it as `length_scale`.
+
+    Choose when:
+        When nothing speaks for another: for smooth functions, and all samplers but those that hash serve it. A length
+        scale to start from is the mean distance of a row to its tenth nearest neighbour.
     """
 
     source = f"{RFF}, section 3"
-    choose_when = (
-        "When nothing speaks for another: for smooth functions, and all samplers but those that hash serve it. A "
-        "length scale to start from is the mean distance of a row to its tenth nearest neighbour."
-    )
     standard_deviation = 1.0
 
     kind: Literal["gaussian"]
     length_scale: LengthScale = Field(default_factory=float, description=LENGTH_SCALE)  # unlike a default, not shown
-    sigma: LengthScale | None = Field(None, exclude=True, description="σ_j, another name of length_scale.")
-    gamma: LengthScale | None = Field(
-        None, exclude=True, description="1/(2σ_j²), instead of length_scale: one number, or one per coordinate."
-    )
+    sigma: LengthScale | None = Field(None, exclude=True)
+    """σ_j, another name of length_scale."""
+    gamma: LengthScale | None = Field(None, exclude=True)
+    """1/(2σ_j²), instead of length_scale: one number, or one per coordinate."""
 
     @model_validator(mode="after")
     def _resolve_aliases(self) -> Self:

@@ -11,13 +11,14 @@ from app.core.quantiles import CAUCHY, quantiles
 
 
 class Laplacian(ProductKernel):
-    """exp(−Σ |δ_j|/σ_j); the coordinates of a frequency are independent Cauchy(0, 1/σ_j)."""
+    """exp(−Σ |δ_j|/σ_j); the coordinates of a frequency are independent Cauchy(0, 1/σ_j).
+
+    Choose when:
+        For rough functions. Its frequencies have no variance, so that moment_matching, orthogonal and the grids do not
+        serve it: take sobol or halton.
+    """
 
     source = f"{RFF}, section 3; {QMC}, section 4"
-    choose_when = (
-        "For rough functions. Its frequencies have no variance, so that moment_matching, orthogonal and the "
-        "grids do not serve it: take sobol or halton."
-    )
     standard_deviation = None
     metric = "cityblock"
 

@@ -20,18 +20,19 @@ class Matern(ScaledKernel):
 
     Frequencies follow one multivariate t law with 2ν degrees of freedom: a normal vector divided by the root of *one*
     chi-square variable per frequency. Independent t coordinates would give another kernel.
+
+    Choose when:
+        Between rough (nu = 1/2 is exp(−r)) and smooth (gaussian), in Gaussian processes most often with nu 3/2 or 5/2.
+        Any point sampler serves; moment_matching from nu > 2 on, the grids and orthogonal never.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1"
-    choose_when = (
-        "Between rough (nu = 1/2 is exp(−r)) and smooth (gaussian), in Gaussian processes most often with nu 3/2 "
-        "or 5/2. Any point sampler serves; moment_matching from nu > 2 on, the grids and orthogonal never."
-    )
 
     operations_per_value = 4096
 
     kind: Literal["matern"]
-    nu: Annotated[float, Field(gt=0, le=1e6, description="ν; ½ is exp(−r), ∞ the Gaussian kernel.")]
+    nu: Annotated[float, Field(gt=0, le=1e6)]
+    """ν; ½ is exp(−r), ∞ the Gaussian kernel."""
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """Return one more than the number of coordinates, for the chi-square variable."""

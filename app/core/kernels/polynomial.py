@@ -20,23 +20,25 @@ _OPERATIONS_PER_STORED = 80
 
 
 class Polynomial(AnyKernel):
-    """(γ x·y + coef0)^degree: its features are all products of up to `degree` entries; the entries for degree 1."""
+    """(γ x·y + coef0)^degree: its features are all products of up to `degree` entries; the entries for degree 1.
+
+    Choose when:
+        Where products of few entries tell classes apart, as with pixels and words: degree 2 or 3. Bring rows to a
+        common size first: a row ten times as long has 1,000 times the kernel at degree 3. It has no frequencies;
+        landmarks make features of it, by degree 2 in d dimensions at most (d + 1)(d + 2)/2.
+    """
 
     source = "Schölkopf and Smola (2002), Learning with kernels, section 2.1, (2.16); scikit-learn's polynomial_kernel"
-    choose_when = (
-        "Where products of few entries tell classes apart, as with pixels and words: degree 2 or 3. Bring rows to a "
-        "common size first: a row ten times as long has 1,000 times the kernel at degree 3. It has no frequencies; "
-        "landmarks make features of it, by degree 2 in d dimensions at most (d + 1)(d + 2)/2."
-    )
 
     served_by = "landmarks"
 
     kind: Literal["polynomial"]
-    degree: Annotated[int, Field(ge=1, le=1000, description="The power, a whole number.")]
-    gamma: Positive | None = Field(None, description="γ, what products are multiplied by; 1/input_dim if not given.")
-    coef0: Annotated[
-        float, Field(ge=0, description="Added to products; 0 leaves products of exactly `degree` entries.")
-    ] = 1.0
+    degree: Annotated[int, Field(ge=1, le=1000)]
+    """The power, a whole number."""
+    gamma: Positive | None = None
+    """γ, what products are multiplied by; 1/input_dim if not given."""
+    coef0: Annotated[float, Field(ge=0)] = 1.0
+    """Added to products; 0 leaves products of exactly `degree` entries."""
 
     @property
     def compares_sparse(self) -> bool:

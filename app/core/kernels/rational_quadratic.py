@@ -27,20 +27,19 @@ class RationalQuadratic(ScaledKernel):
 
     Frequencies are normal with a random variance from a gamma law of shape α and mean 1, *one* for all coordinates of
     a frequency. Independent variances would give another kernel.
+
+    Choose when:
+        Smooth functions that vary over several length scales at once: at r = 5 it is .07 for alpha 1 and .37 for alpha
+        1/4, where gaussian is 4e-6. Its frequencies have all moments, so that moment_matching takes it for every alpha,
+        but gains only for large ones; all point samplers and structured_orthogonal serve it, the grids and orthogonal
+        never.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1, (4.19)"
-    choose_when = (
-        "Smooth functions that vary over several length scales at once: at r = 5 it is .07 for alpha 1 and .37 for "
-        "alpha 1/4, where gaussian is 4e-6. Its frequencies have all moments, so that moment_matching takes it for "
-        "every alpha, but gains only for large ones; all point samplers and structured_orthogonal serve it, the grids "
-        "and orthogonal never."
-    )
 
     kind: Literal["rational_quadratic"]
-    alpha: Annotated[
-        float, Field(gt=0, le=1e6, description="α; the kernel falls like r^(−2α), and ∞ is the Gaussian kernel.")
-    ]
+    alpha: Annotated[float, Field(gt=0, le=1e6)]
+    """α; the kernel falls like r^(−2α), and ∞ is the Gaussian kernel."""
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """Return one more than the number of coordinates, for the variance."""

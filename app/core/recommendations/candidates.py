@@ -5,7 +5,7 @@ from enum import StrEnum
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import ConfigDict, Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag
 
 from app.core.errors import InvalidInput
 from app.core.input import Input
@@ -60,7 +60,8 @@ class InputMember(Frozen):
 class LabelColumn(Frozen):
     """Labels that are a column of a dataset."""
 
-    column: Annotated[int, Field(ge=0, description="Its number, from 0 on.")] = 0
+    column: Annotated[int, Field(ge=0)] = 0
+    """Its number, from 0 on."""
     dataset: (
         Annotated[
             str,
@@ -84,8 +85,6 @@ Described = Annotated[
 
 class RecommendationOptions(Frozen):
     """Options of recommendations: kernels, labels, objective, and what to try. The rows are sent beside the options."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     kernel: Described
     """A kernel as in a spec, or a list of kernels; which kernel of a list suits a task, only labels (y) can tell.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import scipy
-from pydantic import Field, with_config
+from pydantic import with_config
 from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows
@@ -67,11 +67,13 @@ class RankedTrial(TypedDict):
     """Seconds that a transform of 1,000 rows takes, on the machine that measured it."""
 
 
+@with_config(use_attribute_docstrings=True)
 class Skipped(TypedDict):
     """A sampler that could not be tried at a width, and why."""
 
     sampler: Annotated[dict[str, Any], DumpOf(Sampler)]
-    columns: Annotated[int, Field(description="Within so many.")]
+    columns: int
+    """Within so many."""
     reason: str | None
 
 

@@ -16,20 +16,21 @@ _MOST_POINTS, _MOST_NODES = 1 << 20, 200
 
 
 class DenseGrid(FrequencySampler):
-    """Every combination of L Gauss–Hermite nodes in each coordinate: L^d points."""
+    """Every combination of L Gauss–Hermite nodes in each coordinate: L^d points.
+
+    Choose when:
+        In two or three dimensions, while |δ|/σ stays moderate: 11 nodes in two dimensions have an error of 6e-8 up to
+        |δ| = 2σ. The error falls exponentially with the number of nodes, which grows exponentially with the dimension.
+    """
 
     source = f"{GQ}, section 3.3"
-    choose_when = (
-        "In two or three dimensions, while |δ|/σ stays moderate: 11 nodes in two dimensions have an error of "
-        "6e-8 up to |δ| = 2σ. The error falls exponentially with the number of nodes, which grows exponentially "
-        "with the dimension."
-    )
     limits = (f"at most {_MOST_POINTS} points, points_per_dim^input_dim", NORMAL_LAW)
 
     held_at_once = 3
 
     kind: Literal["dense_grid"]
-    points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES, description="L, nodes of the one-dimensional rule.")]
+    points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES)]
+    """L, nodes of the one-dimensional rule."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

@@ -13,15 +13,16 @@ from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sob
 
 
 class DigitalNet(PointSampler):
-    """Sobol' points with a digital shift, in which the digits of `alpha` coordinates are interlaced into one."""
+    """Sobol' points with a digital shift, in which the digits of `alpha` coordinates are interlaced into one.
+
+    Choose when:
+        For smooth kernels in few dimensions with s a power of two, where an order of 2 or more can pay. With alpha 1 it
+        is sobol; in many dimensions sobol is the one to take.
+    """
 
     source = (
         "Dick (2008), Walsh spaces containing smooth functions and quasi-Monte Carlo rules of arbitrary high "
         f"order; {QMC}, section 6.1"
-    )
-    choose_when = (
-        "For smooth kernels in few dimensions with s a power of two, where an order of 2 or more can pay. With "
-        "alpha 1 it is sobol; in many dimensions sobol is the one to take."
     )
     limits = (
         f"input_dim of at most {MOST_DIMENSIONS} divided by alpha; one less for kernels matern and rational_quadratic",
@@ -29,8 +30,10 @@ class DigitalNet(PointSampler):
     best_at_powers_of_two = True
 
     kind: Literal["digital_net"]
-    alpha: Annotated[int, Field(ge=1, le=4, description="Order: how many coordinates are interlaced into one.")] = 2
-    scramble: bool = Field(True, description="Digital shift; without it the first point, the origin, is left out.")
+    alpha: Annotated[int, Field(ge=1, le=4)] = 2
+    """Order: how many coordinates are interlaced into one."""
+    scramble: bool = True
+    """Digital shift; without it the first point, the origin, is left out."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions: each takes `alpha` of the 21,201 coordinates that have direction numbers."""

@@ -25,16 +25,16 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
 
     Each has weight 1/s. The error is taken over a box or over the differences of rows; the `report` has it before
     (`objective_start`) and after (`objective_end`). Over a box, it is that of the diagnostic `box-discrepancy`.
+
+    Choose when:
+        With differences data, the best frequencies for rows like those of a dataset: on rows not learned from the Gram
+        error was .33 of that of moment_matching over halton at s = 64 (geometric mean over 11 sets of data; no better
+        on one, of one-hot rows), and .20 at s = 256 (eight sets). On a box, for differences that fill it: normalised
+        box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 100: 1.37e-4 for halton, below 6e-8 here; but
+        the Gram error on other rows was above halton's in half of the cases.
     """
 
     source = f"{QMC}, section 5.1, proposition 16, by L-BFGS instead of nonlinear conjugate gradients"
-    choose_when = (
-        "With differences data, the best frequencies for rows like those of a dataset: on rows not learned from the "
-        "Gram error was .33 of that of moment_matching over halton at s = 64 (geometric mean over 11 sets of data; no "
-        "better on one, of one-hot rows), and .20 at s = 256 (eight sets). On a box, for differences that fill it: "
-        "normalised box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 100: 1.37e-4 for halton, below "
-        "6e-8 here; but the Gram error on other rows was above halton's in half of the cases."
-    )
     limits = (
         f"on a box {PRODUCT_LAW}",
         f"on a box iterations·s²·input_dim of at most {MOST_OPERATIONS}; on rows so many steps as take hours",
@@ -46,8 +46,10 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
     )
 
     kind: Literal["global_adaptive"]
-    base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies to start from.")
-    iterations: Annotated[int, Field(ge=1, le=100_000, description="Steps of the minimisation.")] = 200
+    base: Points = Halton(kind="halton")
+    """Sampler of the frequencies to start from."""
+    iterations: Annotated[int, Field(ge=1, le=100_000)] = 200
+    """Steps of the minimisation."""
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Return the memory of drawing the base, of the minimisation and, with differences data, of the rows."""

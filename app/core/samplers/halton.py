@@ -22,25 +22,26 @@ class Halton(PointSampler):
     """Radical inverses in the first d primes, with permuted digits.
 
     Sequences without random scrambling leave out the origin: they start at their point 1.
+
+    Choose when:
+        With scramble random, where s is no power of two, or points are to be skipped: Gram error .0573 on MNIST in 250
+        dimensions and .0709 on cpu in 21 (s = 1024), where monte_carlo has .0693 and .0825. Without it in few
+        dimensions only: .109 on MNIST.
     """
 
     source = f"{QMC}, sections 2.3 and 6.1; scramble random: Owen (2017), A randomized Halton algorithm in R"
-    choose_when = (
-        "With scramble random, where s is no power of two, or points are to be skipped: Gram error .0573 on "
-        "MNIST in 250 dimensions and .0709 on cpu in 21 (s = 1024), where monte_carlo has .0693 and .0825. "
-        "Without it in few dimensions only: .109 on MNIST."
-    )
     limits = (
         f"input_dim of at most {_MOST_DIMENSIONS}; one less for kernels matern and rational_quadratic",
         "leap + 1 shares no factor with the first input_dim primes",
     )
 
     kind: Literal["halton"]
-    scramble: Literal["random", "reverse_radix", "none"] = Field(
-        "random", description="Permutations of the digits: drawn anew for every digit, the bit reversal, or none."
-    )
-    skip: Annotated[int, Field(ge=0, le=1 << 31, description="Points left out at the start.")] = 0
-    leap: Annotated[int, Field(ge=0, le=1 << 20, description="Points left out between one taken and the next.")] = 0
+    scramble: Literal["random", "reverse_radix", "none"] = "random"
+    """Permutations of the digits: drawn anew for every digit, the bit reversal, or none."""
+    skip: Annotated[int, Field(ge=0, le=1 << 31)] = 0
+    """Points left out at the start."""
+    leap: Annotated[int, Field(ge=0, le=1 << 20)] = 0
+    """Points left out between one taken and the next."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions, and a leap that would never change the first digit of a coordinate."""

@@ -9,15 +9,16 @@ from app.core.samplers.base import PointSampler, Rng
 
 
 class LatinHypercube(PointSampler):
-    """Random points with exactly one in each of s slices of every coordinate."""
+    """Random points with exactly one in each of s slices of every coordinate.
+
+    Choose when:
+        Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, and
+        leaves the rest as large as monte_carlo's.
+    """
 
     source = (
         "McKay, Beckman, Conover (1979), A comparison of three methods for selecting values of input variables in the "
         "analysis of output from a computer code"
-    )
-    choose_when = (
-        "Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, "
-        "and leaves the rest as large as monte_carlo's."
     )
 
     held_at_once = 3

@@ -188,14 +188,10 @@ class LearningFields(Frozen):
             "what is learned is the Gram matrix of these rows. For all kernels with frequencies.",
         ),
     ] = Differences.box
-    box: Annotated[
-        Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None,
-        Field(description="b_j, half the width of the box of differences: one number for all, or a list of one each."),
-    ] = None
-    dataset: Dataset | None = Field(
-        None,
-        description="Instead of box: b_j is the range of column j of this dataset. With differences data, its rows.",
-    )
+    box: Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
+    """b_j, half the width of the box of differences: one number for all, or a list of one each."""
+    dataset: Dataset | None = None
+    """Instead of box: b_j is the range of column j of this dataset. With differences data, its rows."""
     box_scale: Positive | None = Field(
         default_factory=_default_scale,
         description=f"Factor of the box; if not given, {_SCALE_OF_A_BOX:g} with box and {_SCALE_OF_A_DATASET:g} with "

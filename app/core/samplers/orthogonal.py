@@ -24,13 +24,13 @@ class Orthogonal(FrequencySampler):
 
     Each block is a uniformly distributed orthogonal matrix whose rows get the lengths of normal vectors, so each
     frequency alone has the right law, and the frequencies of a block avoid each other.
+
+    Choose when:
+        For normal laws in many dimensions, where each frequency alone must have the right law (moment_matching is
+        biased by the order of 1/s) or s is not above input_dim.
     """
 
     source = "Yu, Suresh, Choromanski, Holtmann-Rice, Kumar (2016), Orthogonal random features, section 3"
-    choose_when = (
-        "For normal laws in many dimensions, where each frequency alone must have the right law (moment_matching "
-        "is biased by the order of 1/s) or s is not above input_dim."
-    )
     limits = (f"input_dim of at most {_MOST_DIMENSIONS}, s·input_dim² of at most {_MOST_PRODUCTS}", NORMAL_LAW)
     decomposes = True
 

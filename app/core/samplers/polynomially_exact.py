@@ -34,14 +34,14 @@ class PolynomiallyExact(FrequencySampler):
 
     The moment equations are solved by non-negative least squares. As few candidates as needed are kept: at most as
     many as there are equations, C(d + R, R).
+
+    Choose when:
+        For near data, where weights must not be negative. Largest error in 25 dimensions, degree 2, for |δ|/σ up to
+        0.1, 1, 2, 4: 8.6e-6, .043, .163, .23; monte_carlo has 9.5e-4, .061, .092, .10, and moment_matching 3.7e-6,
+        .018, .090, .11.
     """
 
     source = f"{GQ}, section 3.2, (3)"
-    choose_when = (
-        "For near data, where weights must not be negative. Largest error in 25 dimensions, degree 2, for |δ|/σ "
-        "up to 0.1, 1, 2, 4: 8.6e-6, .043, .163, .23; monte_carlo has 9.5e-4, .061, .092, .10, and "
-        "moment_matching 3.7e-6, .018, .090, .11."
-    )
     limits = (
         f"at most {_MOST_EQUATIONS} equations, C(input_dim + degree, degree), and no fewer candidates",
         f"at most {_MOST_ENTRIES} coefficients, equations times candidates",
@@ -49,10 +49,10 @@ class PolynomiallyExact(FrequencySampler):
     )
 
     kind: Literal["polynomially_exact"]
-    degree: Annotated[int, Field(ge=0, le=_MOST_DEGREE, description="R, the total degree.")]
-    candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = Field(
-        None, description="Random candidates; if not given, three an equation, and more where those do not do."
-    )
+    degree: Annotated[int, Field(ge=0, le=_MOST_DEGREE)]
+    """R, the total degree."""
+    candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
+    """Random candidates; if not given, three an equation, and more where those do not do."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

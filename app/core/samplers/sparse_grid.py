@@ -24,17 +24,18 @@ class SparseGrid(FrequencySampler):
 
     Exact for polynomials to total degree 2·level + 1; `warnings` says up to which distance this is useful. Weights have
     both signs, so features carry a `signature`.
+
+    Choose when:
+        Only while the data lie within about one σ of each other. Largest error in 25 dimensions, level 2 (1351 points),
+        for |δ|/σ up to 0.1, 1, 2, 4: 1.7e-8, .015, .65, 13.5; monte_carlo has 9.5e-4, .061, .092, .10.
     """
 
     source = f"{GQ}, section 3.4"
-    choose_when = (
-        "Only while the data lie within about one σ of each other. Largest error in 25 dimensions, level 2 (1351 "
-        "points), for |δ|/σ up to 0.1, 1, 2, 4: 1.7e-8, .015, .65, 13.5; monte_carlo has 9.5e-4, .061, .092, .10."
-    )
     limits = (f"at most {_MOST_POINTS} points", NORMAL_LAW)
 
     kind: Literal["sparse_grid"]
-    level: Annotated[int, Field(ge=0, le=_MOST_LEVEL, description="Most that the levels of all coordinates sum to.")]
+    level: Annotated[int, Field(ge=0, le=_MOST_LEVEL)]
+    """Most that the levels of all coordinates sum to."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

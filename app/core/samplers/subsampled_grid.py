@@ -15,20 +15,21 @@ class SubsampledGrid(FrequencySampler):
     """s points of the dense grid, drawn with its weights as probabilities, all with weight 1/s.
 
     Drawing by weight already accounts for the weights; weighting the draws again would count them twice.
+
+    Choose when:
+        Where few distinct values per coordinate make the features cheaper to compute, as in hardware. The error is
+        monte_carlo's.
     """
 
     source = f"{GQ}, section 3.4, on subsampled grids"
-    choose_when = (
-        "Where few distinct values per coordinate make the features cheaper to compute, as in hardware. The "
-        "error is monte_carlo's."
-    )
     limits = (NORMAL_LAW,)
     untried = "Its error is that of monte_carlo."
 
     held_at_once = 3
 
     kind: Literal["subsampled_grid"]
-    points_per_dim: Annotated[int, Field(ge=1, le=200, description="L, nodes of the one-dimensional rule.")]
+    points_per_dim: Annotated[int, Field(ge=1, le=200)]
+    """L, nodes of the one-dimensional rule."""
 
     def off_law(self, input_dim: int) -> str | None:
         """Return that coordinates take only the few values of the rule's nodes."""

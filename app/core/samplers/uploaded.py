@@ -19,10 +19,12 @@ class Uploaded(FrequencySampler):
 
     Exact values and diagnostics use the kernel of the spec; the client is responsible for a set that fits it. With
     kernel `anova` every subset uses the same set: all subsets must have as many coordinates as a frequency has entries.
+
+    Choose when:
+        For frequencies that were found, learned or optimised elsewhere.
     """
 
     source = f"The client; sums of this form: {GQ}, section 3"
-    choose_when = "For frequencies that were found, learned or optimised elsewhere."
     limits = (
         "input_dim entries in each frequency; with kernel anova as many as in each subset",
         "as many weights as frequencies, if any",
@@ -30,13 +32,10 @@ class Uploaded(FrequencySampler):
     untried = "It has frequencies of the client's own."
 
     kind: Literal["uploaded"]
-    frequencies: Annotated[
-        tuple[Row, ...],
-        Field(min_length=1, fail_fast=True, description="Rows w_l of input_dim entries, in units of 1/coordinate."),
-    ]
-    weights: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = Field(
-        None, description="One per frequency, of either sign; 1/s if not given."
-    )
+    frequencies: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    """Rows w_l of input_dim entries, in units of 1/coordinate."""
+    weights: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = None
+    """One per frequency, of either sign; 1/s if not given."""
 
     def weighs_alike(self) -> bool:
         """Return whether all weights are equal and positive, or none are given."""

@@ -6,7 +6,6 @@ from typing import Literal, Self
 import numpy as np
 import scipy
 from numpy.linalg import eigh
-from pydantic import Field
 
 from app.core.arrays import Matrix
 from app.core.building import Building
@@ -34,21 +33,23 @@ class Weighted(LearningFields, LearnedSampler):
     """The base's frequencies with the non-negative weights that minimise the mean squared error.
 
     Frequencies of weight 0, half of the s or more, are left out: `n_frequencies` is the number that is left.
+
+    Choose when:
+        With differences data, for rows like those of a dataset, in a second or two: on rows not learned from the Gram
+        error was below halton's in every case tried (13 sets of data), .66 of it at s = 64 and .43 at s = 256. On a box
+        it was above halton's in two cases of three. There it is for the fewest output columns on data near each other:
+        normalised box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 300 (143 are kept): 8.9e-6 for
+        halton, 1.3e-11 here. Weights may shrink the kernel: see the warnings.
     """
 
     source = f"{QMC}, section 5.3, with (2π)^−d for the π^−d of its forms"
-    choose_when = (
-        "With differences data, for rows like those of a dataset, in a second or two: on rows not learned from the "
-        "Gram error was below halton's in every case tried (13 sets of data), .66 of it at s = 64 and .43 at s = 256. "
-        "On a box it was above halton's in two cases of three. There it is for the fewest output columns on data near "
-        "each other: normalised box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 300 (143 are kept): "
-        "8.9e-6 for halton, 1.3e-11 here. Weights may shrink the kernel: see the warnings."
-    )
     limits = (f"on a box {PRODUCT_LAW}", f"s of at most {_MOST_FREQUENCIES}", "those of the base")
 
     kind: Literal["weighted"]
-    base: Points = Field(Halton(kind="halton"), description="Sampler of the frequencies.")
-    normalize_weights: bool = Field(False, description="Scale the weights to sum 1, so that k(x, x) is 1.")
+    base: Points = Halton(kind="halton")
+    """Sampler of the frequencies."""
+    normalize_weights: bool = False
+    """Scale the weights to sum 1, so that k(x, x) is 1."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
