@@ -1,6 +1,6 @@
 """Feature maps: built once from a spec into named arrays, opened from those arrays, applied many times.
 
-A new family is a file or folder of its own, with its samplers, and its class in `FAMILIES`.
+A new family takes a file or folder of its own, with its samplers, and the entry of its class in `FAMILIES`.
 """
 
 from collections.abc import Mapping
@@ -25,29 +25,29 @@ FAMILIES: list[type[FeatureMap]] = [FourierMap, ConsistentSamplingMap, DartMinHa
 
 
 def family_of(sampler: AnySampler) -> type[FeatureMap]:
-    """The family whose maps a sampler builds."""
+    """Return the family that builds the maps of a sampler."""
     return next(family for family in FAMILIES if isinstance(sampler, family.samplers))
 
 
 def open_map(spec: BaseSpec, arrays: Arrays, threads: int = 1) -> FeatureMap:
-    """The map of a spec and its frozen arrays, ready for use; its calls use up to `threads` threads of their own."""
+    """Open the map of a spec and its frozen arrays; each of its calls uses up to `threads` threads of its own."""
     return family_of(spec.sampler)(spec, arrays, threads)
 
 
 def build(spec: BaseSpec, building: Building | None = None) -> Built:
-    """The arrays of a map, as its family builds them; samplers see the rows of datasets after the input of the spec."""
+    """Build the arrays of a map by its family; samplers see rows of datasets after preprocessing (`input`)."""
     building = building or Building()
     return family_of(spec.sampler).build(spec, building._replace(rows=partial(_rows_after_input, spec, building)))
 
 
 def make_map(spec: BaseSpec, building: Building | None = None) -> FeatureMap:
-    """A map that is built and opened at once, and uses as many threads as its building; raises what `build` does."""
+    """Build a map and open it; its calls use as many threads as the build. Raises what `build` raises."""
     building = building or Building()
     return open_map(spec, build(spec, building).arrays, building.threads)
 
 
 def derived_arrays(spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-    """Arrays that results are made with beside the frozen ones: those of the family, and the numbers of the input."""
+    """Return the arrays besides the frozen ones that results are computed with: the family's, and those of `input`."""
     found = family_of(spec.sampler).derived_arrays(spec, arrays)
     if spec.input is None:
         return found

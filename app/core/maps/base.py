@@ -1,4 +1,4 @@
-"""A family of maps is one class that derives from `FeatureMap`; its instances are its maps."""
+"""The base class of maps: a family of maps is a class that derives from `FeatureMap`; its instances are the maps."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -22,134 +22,134 @@ from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
 PAIRS = Encoder(Encoding.pairs)
-"""Writes codes that tell all samples apart."""
+"""Encoder that keeps each sample whole, so that different samples have different codes."""
 
 
 class FeatureMap(ABC):
     """A map, ready for use; its class is its family.
 
     A family says which specs it accepts, builds named arrays from them, opens such arrays and applies them to rows.
-    Results that only some families give the others refuse by name: `transform` is for families that give features,
-    `codes`, `samples` and `rbf_pairs` for those that give codes, `spectrum` for those that give
-    frequencies.
+    Some results are given by some families only: `transform` is for families that give features, `codes`, `samples` and
+    `rbf_pairs` for families that give codes, `spectrum` for families that give frequencies. In all other families these
+    methods raise InvalidInput, which names the missing result.
 
-    Rows are always behind the gate of the spec, in the precision in which they came: a family rounds them to the map's
-    dtype for features, codes and Gram blocks, and leaves them as they are for the exact kernel. What takes long has an
-    argument `pause`: it is called between steps of at most a quarter of a second. A call uses up to `threads` threads,
-    and no result depends on their number.
+    Rows have always passed `BaseSpec.gate`, and have the precision that it returns: a family rounds them to the map's
+    dtype for features, codes and Gram blocks, and leaves them unrounded for the exact kernel. Long computations take an
+    argument `pause`, which is called between steps of at most a quarter of a second. A call uses up to `threads`
+    threads, and no result depends on their number.
     """
 
     gives: ClassVar[frozenset[Gives]]
-    """The results that maps of this family may give beside their Gram block; others they refuse."""
+    """Results that maps of this family may give besides their Gram block; they refuse all other results."""
 
     spec: BaseSpec
     usual_encoders: ClassVar[tuple[Encoder, ...]] = ()
-    """How codes are written that are posted without a word on how, told apart by the shape of a row.
+    """Encoders assumed for posted codes if the request names no encoding; the shape of a row decides between them.
 
-    By the first of them vectors are compared.
+    Vectors are compared by codes of the first encoder.
     """
     samplers: ClassVar[tuple[type[AnySampler], ...]]
-    """The samplers whose maps this family builds, and no other does."""
+    """Samplers whose maps this family builds, and no other family."""
     fetched: ClassVar[Mapping[str, Fetched]] = MappingProxyType({})
-    """The arrays that clients can fetch of some of its maps, and what each is, for the API's document."""
+    """Arrays that clients can fetch from some of its maps, by name, with a description for the API's document."""
     parameter_stream: ClassVar[int | None] = None
-    """Version of the stream of random parameters that takes the place of arrays; None where there is none."""
+    """Version of the stream of random parameters that replaces stored arrays; None if the family has no stream."""
     operations_per_comparison: ClassVar[int] = 1
-    """Multiplications of a matrix product that take as long as `gram` takes to compare two columns of two rows."""
+    """Cost of comparing one column of two rows in `gram`, counted in multiplications of a matrix product."""
 
     arrays: Mapping[str, Array]
-    """The arrays that the map gives, by name: those that are frozen, and those of `computed`."""
+    """Arrays of the map by name: the frozen ones, and those of `computed`."""
     computed: Mapping[str, FrozenArray] = MappingProxyType({})
-    """Shapes of arrays that are not held: each is computed anew whenever it is asked for."""
+    """Shapes of arrays that are not held in memory: each is computed again at every access."""
     kernel: AnyKernel
-    """The kernel, as it compares rows of the map's dtype."""
+    """Kernel of the map, as it compares rows rounded to the map's dtype."""
     n_frequencies: int
-    """Number of frequencies after building, or of hashes."""
+    """Number of frequencies (hashes, landmarks) after building."""
     n_output: int
-    """Columns of a transformed row, or codes of a row."""
+    """Number of columns of a transformed row, or of codes of a row."""
     gram_dtype: np.dtype[Any]
-    """Dtype of a Gram block; of features too, where the map gives them."""
+    """Dtype of a Gram block, and of the features if the map gives features."""
     largest_feature: float = inf
-    """No feature is larger."""
+    """Upper bound of the absolute value of a feature."""
     bytes: int
-    """Memory of the opened map."""
+    """Memory of the opened map, in bytes."""
     rounds_exact_rows: ClassVar[bool] = True
-    """Whether what it computes of rows far from 0 has lost digits even where the dtype holds the rows exactly."""
+    """Whether results for rows far from 0 lose digits even if the dtype holds the rows exactly."""
     form: Form | None = None
-    """Form of the features, where there are several."""
+    """Form of the features, in families with several forms; else None."""
     threads: int = 1
-    """How many threads a call may use."""
+    """Maximum number of threads of a call."""
     signature: NDArray[np.int8] | None = None
-    """±1 for each frequency, where some weights are negative; else None."""
+    """Sign of the weight of each frequency, ±1, if some weights are negative; else None."""
 
     @abstractmethod
     def __init__(self, spec: BaseSpec, arrays: Arrays, threads: int = 1) -> None:
-        """Open what `build` has frozen for a spec that `check` accepts."""
+        """Open the arrays that `build` has frozen for a spec that `check` accepts."""
 
-    # What can be said of a spec, before anything is built.
+    # What a spec alone determines, before anything is built.
 
     @classmethod
     @abstractmethod
     def check(cls, spec: BaseSpec) -> None:
         """Raise InvalidInput, naming the rule and what would work, if the family has no map of such a spec.
 
-        The sampler is one of the family's; the kernel fits `input_dim`.
+        The caller has checked that the sampler is one of the family's, and that the kernel fits `input_dim`.
         """
 
     @classmethod
     @abstractmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
-        """The s that makes the most of so many output columns of the default form; None where a rule dictates it.
+        """Return the s that makes best use of `columns` output columns of the default form; None if a rule dictates s.
 
         Raises:
-            InvalidInput: what the rule dictates takes more columns.
+            InvalidInput: the s that the rule dictates takes more columns.
         """
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
-        """Samplers that recommendations try within this many columns of the default form; see `AnySampler.suggest`."""
+        """Return samplers that recommendations try for `columns` columns of the default form; see `AnySampler`."""
         return tuple(one for kind in cls.samplers for one in kind.suggest(kernel, input_dim, columns, dataset))
 
     @classmethod
     @abstractmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """The arrays that `build` may make, by name, each as large as it can become."""
+        """Return the arrays that `build` may make, by name, each with its largest possible shape."""
 
     @classmethod
     @abstractmethod
     def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """The most frequencies (hashes, landmarks) and output columns that `build` may make."""
+        """Return the largest numbers of frequencies (hashes, landmarks) and output columns that `build` may make."""
 
     @classmethod
     def frozen_bytes(cls, spec: BaseSpec) -> int:
-        """The most memory that the frozen arrays can take."""
+        """Return the most memory that the frozen arrays can take."""
         return sum(array.nbytes for array in cls.frozen(spec).values())
 
     @classmethod
     @abstractmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """The most memory that building and opening take, what they make among it."""
+        """Return the most memory that building and opening a map take, including the map itself."""
 
     @classmethod
     def building_bytes(cls, spec: BaseSpec) -> int:
-        """The most memory that building alone takes, what it makes among it."""
+        """Return the most memory that building alone takes, including the arrays that it makes."""
         return cls.drawing_bytes(spec)
 
     @classmethod
     @abstractmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """Make the arrays of a map, whose spec `check` accepts; all randomness comes from the seed of the spec.
+        """Build the arrays of a map whose spec `check` accepts; all randomness comes from the seed of the spec.
 
         Raises:
-            InvalidInput: there is no such map.
+            InvalidInput: no such map can be built.
         """
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """Arrays that results are made with beside the frozen ones, for whoever computes them elsewhere; here none.
+        """Return arrays besides the frozen ones that results are computed with, for exports; by default none.
 
-        Each is computed from the spec and from frozen arrays of a number for each frequency. They are no part of what
-        `build` freezes.
+        Each array is computed from the spec and from those frozen arrays that have one number for each frequency.
+        `build` does not freeze it.
         """
         return {}
 
@@ -157,40 +157,40 @@ class FeatureMap(ABC):
 
     @abstractmethod
     def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `apply`."""
+        """Return the cost of `apply`, counted in multiplications of a matrix product."""
 
     @abstractmethod
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """The approximate kernel, rows (n, d) and (m, d) to (n, m) in `gram_dtype`.
+        """Compute the approximate kernel of rows (n, d) and (m, d), (n, m) in `gram_dtype`.
 
         Raises:
-            InvalidInput: rows at "/x" or "/y" have no kernel, or leave the range of the dtype.
+            InvalidInput: the kernel is undefined for rows at "/x" or "/y", or they leave the range of the dtype.
         """
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `gram`."""
+        """Return the cost of `gram`, counted in multiplications of a matrix product."""
         compared = self.operations_per_comparison * int(x.shape[0]) * int(y.shape[0]) * self.n_output
         return self.operations(x) + self.operations(y) + compared
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The kernel itself of the rows as they came, which `gram` approximates, (n, m). Raises as `gram` does."""
+        """Compute the exact kernel of the unrounded rows, (n, m), which `gram` approximates. Raises as `gram` does."""
         x, y = self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y")
         return self.spec.kernel.exact_in_parts(x, y, self.threads, pause)
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
-        """The exact kernel of row i of x and row i of y, (n,)."""
+        """Compute the exact kernel of row i of x and row i of y, (n,)."""
         return self.spec.kernel.pairs(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
 
     def compared_exactly(self, rows: Rows, pointer: str = "") -> Rows:
-        """The rows as the exact kernel compares them, in float64; InvalidInput names those without a kernel."""
+        """Return the rows as the exact kernel compares them, in float64; InvalidInput names rows without a kernel."""
         return self.spec.kernel.prepare(in_dtype(rows, np.dtype(np.float64)), pointer)
 
     def prepare_rows(self, rows: Rows, pointer: str) -> Rows:
-        """The rows as the map compares them, in its dtype; InvalidInput names those without a kernel."""
+        """Return the rows as the map compares them, in its dtype; InvalidInput names rows without a kernel."""
         return self.kernel.prepare(in_dtype(rows, self.spec.numpy_dtype), pointer)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """The approximate kernel of row i of x and row i of y, (n,), summed up in float64."""
+        """Compute the approximate kernel of row i of x and row i of y, (n,), summed in float64."""
         of_x, of_y = self.transform(x, pause), self.transform(y, pause).conj()
         if self.signature is not None:
             of_x *= np.tile(self.signature, of_x.shape[1] // len(self.signature))
@@ -198,16 +198,16 @@ class FeatureMap(ABC):
         return products
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput if `transform`, `codes` or `gram` would refuse some of the rows, which stood at `pointer`.
+        """Raise InvalidInput if `transform`, `codes` or `gram` would refuse some of the rows, posted at `pointer`.
 
-        Rows that pass can be given to these in blocks.
+        Rows that pass can be given to these methods in blocks.
         """
         self.prepare_rows(rows, pointer)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
-        """The warning that the dtype is too coarse for features and Gram blocks of these rows, if it is.
+        """Return a warning if the dtype is too coarse for features and Gram blocks of these rows.
 
-        It is a line of ASCII.
+        The warning is one line of ASCII, and calls the rows `called`.
         """
         return coarseness_warnings(self._rounding, rows, self.rounds_exact_rows, called)
 
@@ -215,15 +215,15 @@ class FeatureMap(ABC):
     def _rounding(self) -> Rounding | None:
         return self.spec.kernel.rounding(self.spec.numpy_dtype)
 
-    # Results that only some families give: features, codes, frequencies. Here each is refused.
+    # Results that only some families give: features, codes, frequencies. By default each is refused.
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of what this family does not give; `called` names the map. A family may say what helps."""
+        """Return the error for a result that this map does not give; it calls the map `called`, and may add advice."""
         return InvalidInput(f"{called} has sampler {self.spec.sampler.kind}, which gives no {wanted.value}")
 
     @classmethod
     def capabilities(cls, spec: BaseSpec) -> frozenset[Gives]:
-        """What a map of the spec gives of `gives`: all of it, unless a family says which maps lack some."""
+        """Return which of the results in `gives` a map of the spec gives: all, unless a family overrides this."""
         return cls.gives
 
     @cached_property
@@ -231,24 +231,25 @@ class FeatureMap(ABC):
         return self.capabilities(self.spec)
 
     def check_gives(self, wanted: Gives, called: str = "this map") -> None:
-        """Raise the refusal of what this map does not give."""
+        """Raise the error of `refusal` if this map does not give the result."""
         if wanted not in self._given:
             raise self.refusal(wanted, called)
 
     def apply(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """The features of the rows, or their codes where the map gives no features."""
+        """Compute the features of the rows, or their codes if the map gives no features."""
         return self.transform(rows, pause) if Gives.features in self.gives else self.codes(rows, pause=pause)
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
+        """Compute the features of the rows, (n, d) to (n, n_output) in `gram_dtype`.
 
         Raises:
-            InvalidInput: rows have no kernel or leave the range of the dtype, or the family gives no features.
+            InvalidInput: the kernel is undefined for rows, they leave the range of the dtype, or the family gives no
+                features.
         """
         raise self.refusal(Gives.features)
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The codes of the rows, one row of codes each, as the encoder writes them.
+        """Compute the codes of the rows, one row of codes for each row, as the encoder writes them.
 
         Raises:
             InvalidInput: rows have no code and the encoder does not mark them, or the family gives no codes.
@@ -256,67 +257,72 @@ class FeatureMap(ABC):
         raise self.refusal(Gives.codes)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
-        """The encoder of these options; InvalidOption for what means nothing to codes of this map."""
+        """Return the encoder of these options; InvalidOption if an option has no meaning for codes of this map."""
         raise self.refusal(Gives.codes)
 
     def code_law(self, called: str = "this map") -> CodeLaw:
-        """What codes that are kept tell of the kernel; InvalidInput, which calls the map so, where they do not."""
+        """Return the collision model of stored codes: how often they agree, depending on the kernel.
+
+        InvalidInput, which calls the map `called`, if codes of this map do not determine the kernel.
+        """
         raise self.refusal(Gives.codes, called)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """What codes tell of the kernel of row i of x with row i of y, beside the kernel itself, (n,) each or (n, 2).
+        """Return estimates of the kernel of row i of x and row i of y from codes, and the exact kernel.
 
-        `by` says which codes to compare, and with a gamma an RBF kernel is estimated too, where `gamma_refusal` allows
-        it. All rows must have a code.
+        Each array is (n,), or (n, 2) for intervals. `by` says which codes to compare. With a `gamma`, an RBF kernel is
+        estimated too, if `gamma_refusal` allows it. All rows must have a code.
         """
         raise self.refusal(Gives.codes)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """What codes that are written as `by` says tell of the kernel, as `similarity` does."""
+        """Return estimates of the kernel from codes that `by` has written; see `similarity`."""
         raise self.refusal(Gives.codes)
 
     def similarity_warnings(self) -> tuple[str, ...]:
-        """Why codes of this map tell no kernel, in a line of ASCII, if they do not."""
+        """Return why codes of this map do not determine the kernel, as one line of ASCII; empty if they do."""
         return ()
 
     def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether a row has no code, (n,)."""
+        """Return whether each row has no code, (n,)."""
         raise self.refusal(Gives.codes)
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """The samples (i*, t*) that codes are made of, (n, hashes, 2); −1 for a row without one."""
+        """Compute the samples (i*, t*) that codes are made from, (n, hashes, 2); −1 for a row without a sample."""
         raise self.refusal(Gives.samples)
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
-        """How often codes of row i of x and of y, written as `by` does, are equal where their samples differ, (n,)."""
+        """Return how often codes of row i of x and of y, written by `by`, are equal if their samples differ, (n,)."""
         raise self.refusal(Gives.samples)
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
-        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ their cosine, (n,)."""
+        """Compute e^(−γ(1 − ρ)) of row i of x and row i of y, where ρ is their cosine, (n,)."""
         raise self.refusal(Gives.samples)
 
     def spectrum(self) -> Spectrum:
-        """The frequencies and their weights; InvalidInput where the family has none."""
+        """Return the frequencies and their weights; InvalidInput if the family has no frequencies."""
         raise self.refusal(Gives.frequencies)
 
-    # What diagnostics compare with.
+    # What diagnostics compare a map with.
 
     def baseline(self, seed: int) -> BaseSpec | None:
-        """The spec of the cheap map that diagnostics compare this one with; None where there is none."""
+        """Return the spec of the cheap map that diagnostics compare this map with; None if there is no such map."""
         return None
 
     def lag_errors(self, lags: Matrix, pause: Pause = no_pause) -> Matrix:
-        """|k(δ) − k̂(δ)| of the differences δ of rows, (n, d) to (n,), where k̂ hangs on these: by the map's own dtype.
+        """Compute |k(δ) − k̂(δ)| for differences δ of rows, (n, d) to (n,), if k̂ depends on differences only.
+
+        k̂ is computed in the map's dtype.
 
         Raises:
-            InvalidInput: the family has no frequencies, or they leave the range of the dtype.
+            InvalidInput: the family has no frequencies, or phases of the differences leave the range of the dtype.
         """
         raise self.refusal(Gives.frequencies)
 
     def anchors(self) -> Rows | None:
-        """Rows that stand for those that the map was made from, around which its errors are measured.
+        """Return rows that represent the rows the map was built from; its errors are measured around them.
 
-        None where none were at hand, or errors hang on the differences of rows alone.
+        None if the map was built without rows, or if its errors depend on differences of rows only.
         """
         return None
 
@@ -326,12 +332,13 @@ class FeatureMap(ABC):
         return True
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """Variances of the estimate of k(x_i, y_i) over maps of other seeds, for rows (n, d) that have a kernel.
+        """Return variances of the estimate of k(x_i, y_i) over maps of other seeds, for rows (n, d).
 
-        `gamma` is that of the RBF kernel that is estimated from hashes too, where `gamma_refusal` allows it.
+        The kernel must be defined for all rows. `gamma` belongs to the RBF kernel that is also estimated from hashes,
+        if `gamma_refusal` allows it.
         """
         return ClosedForms(None, {})
 
     def gamma_refusal(self) -> str | None:
-        """Why no RBF kernel is estimated from this map's codes; None where one is."""
+        """Return why no RBF kernel is estimated from this map's codes; None if it is estimated."""
         return "gamma is for maps from whose codes an RBF kernel is estimated"

@@ -13,7 +13,7 @@ from app.core.maps.weighted_minhash import WeightedMinHashMap, kernel_and_size
 from app.core.papers import GMM
 from app.core.samplers.base import AnySampler
 
-# The memory that filling a table takes at its most, as a multiple of it.
+# Peak memory while a table is filled, as a multiple of the size of the table.
 _TABLES_WHILE_FILLED = 3
 
 
@@ -32,12 +32,12 @@ class ConsistentWeightedSampling(AnySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """For kernel gmm."""
+        """Return this sampler for kernel gmm, and no sampler for other kernels."""
         return (cls(kind="gcws"),) if isinstance(kernel, GeneralizedMinMax) else ()
 
 
 class ConsistentSamplingMap(WeightedMinHashMap):
-    """Samples by draws of their own for each coordinate and hash, from a table where that is of moderate size."""
+    """Map whose samples use random draws for each coordinate and hash, held in a table if that is of moderate size."""
 
     samplers = (ConsistentWeightedSampling,)
     parameter_stream = STREAM_VERSION
@@ -46,7 +46,7 @@ class ConsistentSamplingMap(WeightedMinHashMap):
 
     @classmethod
     def source(cls, spec: BaseSpec, threads: int) -> Parameters:
-        """The parameters of all hashes: held where the table is of moderate size, else drawn."""
+        """Return the parameters of all hashes: held in a table if that is of moderate size, else drawn at each use."""
         n_coordinates, s = 2 * spec.input_dim, kernel_and_size(spec)[1]
         if table_bytes(n_coordinates, s):
             return HeldParameters(spec.seed, n_coordinates, s, threads)
@@ -54,14 +54,14 @@ class ConsistentSamplingMap(WeightedMinHashMap):
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """Memory of the table of parameters while it is filled."""
+        """Return the memory of the table of parameters while it is filled."""
         return _TABLES_WHILE_FILLED * table_bytes(2 * spec.input_dim, kernel_and_size(spec)[1])
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """The `parameters` r, 1/r, κ and β of coordinate i and hash, (2d, 4, s), where such a table is held at all.
+        """Return the table `parameters` of r, 1/r, κ and β of each coordinate i and hash, (2d, 4, s), if it is held.
 
-        Of others, which are too large for a table, it draws none. A `center` (d,) is as the rows of the map are read.
+        A table that would be too large is left out. The kernel's `center` (d,), if any, is rounded to the map's dtype.
         """
         found, s = super().derived_arrays(spec, arrays), kernel_and_size(spec)[1]
         if table_bytes(2 * spec.input_dim, s):

@@ -9,12 +9,12 @@ from app.core.maps.terms import BaseSpec
 from app.core.maps.weighted_minhash import WeightedMinHashMap, kernel_and_size
 from app.core.samplers.base import AnySampler
 
-# Rows of fewer entries are hashed in less time by GCWS.
+# GCWS takes less time for rows of fewer entries.
 _MANY_ENTRIES = 256
 
 
 class DartMinHash(AnySampler):
-    """s hashes (i*, t*) whose collision probability is the min-max kernel, in a time of entries plus hashes."""
+    """s hashes (i*, t*) whose collision probability is the min-max kernel; time grows with entries plus hashes."""
 
     source = (
         "Christiani (2020), DartMinHash: Fast sketching for weighted sets; in cells that follow the scale of entries"
@@ -30,13 +30,13 @@ class DartMinHash(AnySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """For kernel gmm, where rows may have so many entries that it may take less time than gcws."""
+        """Return this sampler for kernel gmm and rows so long that it may take less time than gcws; else none."""
         is_tried = isinstance(kernel, GeneralizedMinMax) and input_dim >= _MANY_ENTRIES
         return (cls(kind="dart_minhash"),) if is_tried else ()
 
 
 class DartMinHashMap(WeightedMinHashMap):
-    """Samples that are the first of darts, which are drawn for all hashes together."""
+    """Map whose samples are the first darts of each row and hash; darts are drawn for all hashes together."""
 
     samplers = (DartMinHash,)
     parameter_stream = STREAM_VERSION
@@ -45,10 +45,10 @@ class DartMinHashMap(WeightedMinHashMap):
 
     @classmethod
     def source(cls, spec: BaseSpec, threads: int) -> Darts:
-        """The darts of all hashes."""
+        """Return the darts of all hashes."""
         return Darts(spec.seed, kernel_and_size(spec)[1], threads)
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """Nothing: no dart is kept."""
+        """Return 0, as no dart is kept."""
         return 0

@@ -1,4 +1,4 @@
-"""Types that all families of maps share: the fields of a spec, frozen arrays, results beside features and codes."""
+"""Types that all families of maps share: the fields of a spec, frozen arrays, results besides features and codes."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
@@ -28,11 +28,11 @@ from app.core.model import Frozen
 from app.core.samplers.base import AnySampler
 
 Arrays = dict[str, NDArray[Any]]
-"""The frozen arrays of a map by name. They, not the spec, are the truth from then on."""
+"""Frozen arrays of a map by name. Once they are built, they define the map, and not its spec."""
 
 
 class ArraysOnDemand(Mapping[str, NDArray[Any]]):
-    """Arrays by name: some that are held, and some that are computed anew each time they are asked for."""
+    """Arrays by name: some are held in memory, and some are computed again at each access."""
 
     def __init__(self, held: Arrays, computed: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
         self._held, self._computed = held, computed
@@ -41,7 +41,7 @@ class ArraysOnDemand(Mapping[str, NDArray[Any]]):
         return self._computed[name]() if name in self._computed else self._held[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._held or name in self._computed  # Mapping would ask for the array, and so compute it
+        return name in self._held or name in self._computed  # the method of Mapping would compute the array
 
     def __iter__(self) -> Iterator[str]:
         return iter([*self._held, *self._computed])
@@ -51,7 +51,7 @@ class ArraysOnDemand(Mapping[str, NDArray[Any]]):
 
 
 class Dtype(StrEnum):
-    """Precision in which arrays are frozen, and features are computed, of rows rounded to it, and answered."""
+    """Precision of a map: rows are rounded to it, arrays are stored in it, features are computed and returned in it."""
 
     float32 = "float32"
     float64 = "float64"
@@ -66,7 +66,7 @@ class Form(StrEnum):
 
 
 class BaseSpec(Frozen):
-    """The fields of a spec. `MapSpec` says which kernels and samplers there are, and checks their combination."""
+    """Fields of a spec. `MapSpec` lists the kernels and samplers that exist, and checks their combination."""
 
     input_dim: Annotated[int, Field(ge=1, le=MAX_DIM, description="Length d of a vector.")]
     kernel: AnyKernel
@@ -88,20 +88,20 @@ class BaseSpec(Frozen):
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
     input: Annotated[
         Input | None,
-        # Left out where there is none: the text of such a spec is what it was before there were inputs.
+        # Left out if there is no input, so that the text of such a spec stays as it was before inputs existed.
         Field(exclude_if=lambda value: value is None, description="What is done to each row first."),
     ] = None
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The dtype as NumPy knows it."""
+        """NumPy dtype of the map."""
         return np.dtype(self.dtype.value)
 
     def gate(self, rows: PostedRows, pointer: str, check: CheckBytes = lambda _: None) -> Rows:
-        """Posted rows, which stood at `pointer` of the request, as the map compares them: checked, and after `input`.
+        """Return rows posted at `pointer` of the request, checked and after preprocessing (`input`).
 
-        They are in the precision in which they came, or in float64 after an input. InvalidInput where they are not
-        rows of this map, TooLarge where `check` says so; see `vectors`.
+        They keep their precision without an input, and are float64 after an input. InvalidInput if they are not rows of
+        this map, TooLarge if `check` refuses their size; see `vectors`.
         """
         if self.input is None:
             return vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
@@ -111,53 +111,53 @@ class BaseSpec(Frozen):
 
     @property
     def fills_in(self) -> bool:
-        """Whether something stands for missing entries."""
+        """Whether missing entries are filled in, and not refused."""
         return self.input is not None and self.input.missing != "refuse"
 
     def shown(self) -> dict[str, Any]:
-        """The spec as records show it, which say when missing entries are filled in only where that is the old way."""
+        """Return the spec as records show it: without `fill`, unless entries are filled in the old way, `before`."""
         members = self.model_dump(mode="json")
         if self.fills_in and members["input"].pop("fill", "before") == "before":
             members["input"]["fill"] = "before"
         return members
 
     def canonical(self) -> str:
-        """The spec as JSON with every default filled in and every alias resolved: equal for equal maps."""
+        """Return the spec as JSON with every default filled in and every alias resolved: equal for equal maps."""
         return self.model_dump_json()
 
 
 class Built(NamedTuple):
-    """Frozen arrays, how much they make, and what the client should know about them."""
+    """Frozen arrays of a map, their numbers of frequencies and columns, and warnings and figures for the client."""
 
     arrays: Arrays
     n_frequencies: int
     n_output: int
     warnings: tuple[str, ...]
     report: dict[str, float] | None = None
-    """Figures of a set that was learned, as its sampler and `learned_report` tell them; None for all others."""
+    """Figures of learning, as the sampler defines them; None if nothing was learned."""
 
 
 class FrozenArray(NamedTuple):
-    """The largest shape, and the dtype, that a frozen array may have."""
+    """Largest possible shape of a frozen array, and its dtype."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
     @property
     def nbytes(self) -> int:
-        """Size of an array of this shape."""
+        """Size of an array of this shape, in bytes."""
         return prod(self.shape) * self.dtype.itemsize
 
 
 class Fetched(NamedTuple):
-    """An array that clients can fetch: how many axes it has, and what it is, in words that follow "Fetch"."""
+    """An array that clients can fetch: its number of axes, and a description that can follow the word "Fetch"."""
 
     axes: int
     described: str
 
 
 class Spectrum(NamedTuple):
-    """A set of frequencies beside the kernel it stands for, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
+    """Frequencies and weights with the kernel that they approximate, Σ ξ_l cos(w_l·δ) ≈ k(δ)/scale, all in float64."""
 
     frequencies: Matrix
     """w, (n_frequencies, d)."""
@@ -172,13 +172,13 @@ class ClosedForms(NamedTuple):
     """Variances of kernel estimates for pairs of rows, as far as they are known in closed form."""
 
     own: str | None
-    """The name of this map's own, None where there is none. For some specs it has no entry in `by_name`."""
+    """Name of the variance of this map itself; None if it is unknown. For some specs, `by_name` has no such entry."""
     by_name: dict[str, Matrix]
-    """The variances, (n,) each, by names that the diagnostic `variance` explains."""
+    """Variances, (n,) each, by names that the diagnostic `variance` explains."""
 
 
 class Gives(StrEnum):
-    """Results that a map may give beside its Gram block."""
+    """Results that a map may give besides its Gram block."""
 
     features = "features"
     codes = "codes"
@@ -187,19 +187,19 @@ class Gives(StrEnum):
 
 
 class TakenMap(NamedTuple):
-    """A map as it is taken away: what features or codes are computed from, and what tells which map it is."""
+    """A map for export: everything that features or codes are computed from, and what identifies the map."""
 
     spec: BaseSpec
     text: str
-    """The spec as it is stored, in JSON."""
+    """Spec as it is stored, in JSON."""
     digest: str
     parameter_stream: int | None
-    """Version of the stream of random parameters; None where there is none."""
+    """Version of the stream of random parameters; None if the map has no stream."""
     arrays: Mapping[str, Array | RowBlocks]
-    """The frozen arrays, and those that `derived_arrays` gives beside them. Blocks are made once."""
+    """Frozen arrays, and those of `derived_arrays`. Arrays in blocks can be read only once."""
 
     @property
     def told(self) -> dict[str, str]:
-        """What a file says beside its arrays."""
+        """Metadata of an exported file, besides its arrays."""
         stream = {} if self.parameter_stream is None else {"parameter_stream": str(self.parameter_stream)}
         return {"spec": self.text, "digest": self.digest, **stream}

@@ -27,13 +27,13 @@ from app.core.threads import for_each
 # The most codes that are held while pairs of vectors are compared.
 _CODES_PER_BLOCK = 1 << 20
 STEPS_PER_THREAD = 1 << 20
-"""Hashes of entries, or comparisons, that are not worth a second thread."""
-# What one thread does at a time, a tenth of a second or less.
+"""Number of hashes of entries, or of comparisons, up to which a second thread does not pay."""
+# Steps that one thread does at a time, a tenth of a second or less.
 _STEPS_PER_PART = 1 << 24
 
 
 def _estimates(counts: Whole, chance: Matrix, s: int, gamma: float | None) -> dict[str, Array]:
-    """Estimates with the errors of sampling, from how many of s codes agree, and how often they do by chance."""
+    """Return estimates and standard errors, from how many of s codes agree and how often codes agree by chance."""
     estimate = estimates.kernel_estimate(counts / s, s, chance)
     answer: dict[str, Array] = {"estimate": estimate.value, "standard_error": estimate.standard_error}
     if gamma is not None:
@@ -43,11 +43,11 @@ def _estimates(counts: Whole, chance: Matrix, s: int, gamma: float | None) -> di
 
 
 class WeightedMinHashMap(FeatureMap):
-    """Samples (i*, t*) of the rows: for each hash, two rows agree with probability exactly their min-max kernel.
+    """Map of samples (i*, t*) of rows: for each hash, two rows agree with probability exactly their min-max kernel.
 
-    Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. All arithmetic is in
-    float64 whatever the map's dtype, to which rows and centre are rounded first, and in an order that no number of
-    threads changes.
+    Nothing is stored: the random parameters are a versioned function of seed, coordinate and hash. Rows and centre are
+    first rounded to the map's dtype; all arithmetic is then in float64, and in an order that does not depend on the
+    number of threads.
     """
 
     gives = frozenset({Gives.codes, Gives.samples})
@@ -56,9 +56,9 @@ class WeightedMinHashMap(FeatureMap):
     gram_dtype = np.dtype(np.float64)
     kernel: GeneralizedMinMax
     samples_at_once: ClassVar[int]
-    """Samples held at a time while codes of two sets of rows are compared."""
+    """Number of samples held at a time while codes of two sets of rows are compared."""
     arrives_first: ClassVar[bool]
-    """Whether samples that differ are independent of each other, as where each is the first arrival on its row."""
+    """Whether two samples that differ are independent, as they are if each is the first arrival in its row."""
 
     def __init__(self, spec: BaseSpec, arrays: Arrays | None = None, threads: int = 1) -> None:
         self.spec = spec
@@ -73,11 +73,11 @@ class WeightedMinHashMap(FeatureMap):
     @classmethod
     @abstractmethod
     def source(cls, spec: BaseSpec, threads: int) -> SampleSource:
-        """What makes the samples of a spec that `check` accepts."""
+        """Return the source of the samples of a spec that `check` accepts."""
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
-        """Refuse other kernels than gmm, no number of hashes, a centre beyond the dtype, and options of features."""
+        """Raise InvalidInput for kernels other than gmm, a missing s, a centre beyond the dtype, or feature options."""
         kernel, _ = kernel_and_size(spec)
         kernel.round_center(spec.numpy_dtype)
         if spec.form is not Form.cos_sin or spec.normalize:
@@ -88,39 +88,39 @@ class WeightedMinHashMap(FeatureMap):
 
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int:
-        """As many hashes as columns."""
+        """Return as many hashes as columns."""
         return columns
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """No arrays: nothing is stored."""
+        """Return no arrays, as nothing is stored."""
         return {}
 
     @classmethod
     def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """As many codes as hashes."""
+        """Return the numbers of hashes and of codes, which are equal."""
         _, s = kernel_and_size(spec)
         return s, s
 
     @classmethod
     def building_bytes(cls, spec: BaseSpec) -> int:
-        """Nothing: what is held is made when the map is opened."""
+        """Return 0: memory is taken only when the map is opened."""
         return 0
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """No arrays: there is nothing to draw."""
+        """Return no arrays, as there is nothing to draw."""
         _, s = kernel_and_size(spec)
         return Built({}, s, s, ())
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """A `center` (d,) as the rows of the map are read."""
+        """Return the `center` (d,), rounded to the map's dtype as rows are, if the kernel has one."""
         center = kernel_and_size(spec)[0].round_center(spec.numpy_dtype).center
         return {} if center is None else {"center": np.array(center)}
 
     def codes(self, rows: Rows, encoder: Encoder = PAIRS, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The encoded samples of the rows; InvalidInput if some are all zero and the encoder does not mark them."""
+        """Encode the samples of the rows; InvalidInput if some rows are all zero and the encoder does not mark them."""
         shape, dtype = encoder.row(self.n_output, self.spec.input_dim)
         codes = np.empty((rows.shape[0], *shape), dtype)
         unsampled = np.zeros(rows.shape[0], np.bool_)
@@ -141,14 +141,14 @@ class WeightedMinHashMap(FeatureMap):
         refuse_rows(np.flatnonzero(self.find_rows_without_code(rows)), pointer)
 
     def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:
-        """Whether a row is all zero (after centering), (n,)."""
+        """Return whether each row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
         for block in self._blocks(rows):
             empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
         return empty
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """Collision rate of (i*, t*), the unbiased estimate of the kernel; InvalidInput if rows are all zero."""
+        """Compute the collision rate of (i*, t*), which estimates the kernel unbiasedly; InvalidInput for zero rows."""
         equal = np.zeros((x.shape[0], y.shape[0]), np.int64)
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, sum(equal.shape))):
             x_samples = self.samples(x, hashes, pause)
@@ -163,18 +163,18 @@ class WeightedMinHashMap(FeatureMap):
         return equal / self.n_output
 
     def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
-        """How many hashes agree between row i of x and row i of y, written as `by` does; all must have a sample."""
+        """Count the codes, written by `by`, that agree in row i of x and row i of y; all rows must have a sample."""
         counts = Agreements.none(x.shape[0])
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, 2 * x.shape[0])):
             counts.add(by, self.samples(x, hashes), self.samples(y, hashes), hashes.start)
         return counts
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
-        """How often codes of different samples are equal, as `row_chances` has it; all rows must have a sample."""
+        """Return how often codes of different samples are equal, see `row_chances`; all rows must have a sample."""
         return row_chances(by, self.kernel, x, y, self.arrives_first)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
-        """The encoder of these options; zero_bit where they name no encoding."""
+        """Return the encoder of these options; zero_bit if they name no encoding."""
         if options.rows_per_band is not None:
             raise InvalidOption(
                 "rows_per_band is for codes of Fourier maps, of a bit each; a fingerprint of kernel gmm is of one hash",
@@ -183,13 +183,13 @@ class WeightedMinHashMap(FeatureMap):
         return encoder(options.encoding or Encoding.zero_bit, options.bits, options.bits_of, options.marked)
 
     def code_law(self, called: str = "this map") -> MinMaxLaw:
-        """That of samples."""
+        """Return the collision model of samples."""
         return MinMaxLaw(self.n_output)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """Estimates from codes, and the kernel itself.
+        """Return estimates from codes, and the exact kernel.
 
-        As the rows are at hand, so is the bias of the estimates, which intervals are freed from.
+        As the rows are known, so is the bias of the estimates: it is returned too, and intervals are corrected for it.
         """
         x, y = self.kernel.in_one_form(x, y)
         # Packed codes are compared unpacked, one by one.
@@ -216,7 +216,7 @@ class WeightedMinHashMap(FeatureMap):
         return answer | {"rbf_exact": rbf, "bias": bias, "interval": interval} | of_rbf
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """Estimates from codes that are written as `by` says."""
+        """Return estimates from codes that `by` has written."""
         s = self.n_output
         if by.encoding is Encoding.packed:
             x, y = (by.unpack(rows, s) for rows in (x, y))
@@ -226,13 +226,13 @@ class WeightedMinHashMap(FeatureMap):
         return _estimates(counts, chance, s, gamma) | {"interval": estimates.kernel_interval(counts, s, chance)}
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The min-max kernel itself, of the rows as they came; InvalidInput if they round to all zero."""
+        """Compute the exact min-max kernel of the unrounded rows; InvalidInput if rows round to all zero."""
         self.check_rows(x, "/x")
         if y is not x:
             self.check_rows(y, "/y")
         kernel = self.spec.kernel
         steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
-        # Before they are shared out: the sums of the two forms round differently.
+        # Before rows are split among threads, as sums of dense and of sparse rows round differently.
         x, y = kernel.in_one_form(x, y)
         gram = np.empty((x.shape[0], y.shape[0]))
 
@@ -243,55 +243,55 @@ class WeightedMinHashMap(FeatureMap):
         return gram
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Collision rate of (i*, t*) of row i of x and row i of y."""
+        """Compute the collision rate of (i*, t*) of row i of x and row i of y."""
         return collision_rate(self.codes(x, pointer="/x", pause=pause), self.codes(y, pointer="/y", pause=pause))
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of features and of frequencies."""
+        """Return the error for features, or for frequencies."""
         if wanted is Gives.features:
             return InvalidInput(f"{called} has kernel gmm, which gives codes, not features: POST to /codes")
         return InvalidInput("kernel gmm has no frequencies; collisions and gram are its diagnostics")
 
     def gamma_refusal(self) -> str | None:
-        """Why no RBF kernel is estimated, unless the kernel has power 1; then None."""
+        """Return why no RBF kernel is estimated; None if the kernel has power 1."""
         if self.kernel.p == 1:
             return None
         return f"gamma is for the min-max kernel of power 1; this map has {self.kernel.p}"
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """`gcws`, that of all weighted minhashes, and `rbf_from_gcws` where there is a gamma."""
+        """Return the variance `gcws`, which all weighted minhashes have, and `rbf_from_gcws` if there is a gamma."""
         return ClosedForms("gcws", estimate_variances(self.exact_pairs(x, y), self.n_output, gamma))
 
     def rbf_pairs(self, x: Rows, y: Rows, gamma: float) -> Matrix:
-        """e^(−γ(1 − ρ)) of row i of x with row i of y, ρ the cosine of the centred rows, (n,)."""
+        """Compute e^(−γ(1 − ρ)) of row i of x and row i of y, where ρ is the cosine of the centred rows, (n,)."""
         kernel, _ = kernel_and_size(self.spec)
         units = [
             unit_rows(rows.astype(np.float64) if kernel.stays_sparse(rows) else kernel.subtract_center(dense(rows)))
             for rows in (x, y)
         ]
         cosines = np.asarray((units[0] * units[1]).sum(axis=1), np.float64)
-        # Rounding takes cosines past 1, and a large γ makes much of that.
+        # Rounding may take a cosine past 1, and a large γ would magnify that.
         return np.exp(gamma * np.minimum(cosines - 1, 0))
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as sampling the rows."""
+        """Return the cost of sampling the rows, counted in multiplications of a matrix product."""
         n_entries, n_blocks = self._n_entries(rows), sum(1 for _ in self._blocks(rows, self.n_output))
         n_coordinates = min(n_entries, 2 * self.spec.input_dim * n_blocks)
         return self._source.operations(Load(rows.shape[0], n_entries, n_coordinates), self.n_output)
 
     def _in_parts(self, work: Callable[[slice], None], n: int, steps: int, pause: Pause) -> None:
-        """Share n rows out to the threads."""
+        """Do `work` of `steps` steps on n rows, in parts split among the threads."""
         threads = self.threads if steps > STEPS_PER_THREAD else 1
         for_each(work, row_blocks(n, min(-(-n // threads), n * _STEPS_PER_PART // max(1, steps))), threads, pause)
 
     def samples(self, rows: Rows, hashes: slice, pause: Pause = no_pause) -> Samples:
-        """(i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
+        """Compute the samples (i*, t*) of the rows, (n, hashes, 2); −1 for a row without a sample."""
         samples = np.empty((rows.shape[0], hashes.stop - hashes.start, 2), np.int64)
         self._use_blocks(rows, hashes, samples.__setitem__, pause)
         return samples
 
     def _use_blocks(self, rows: Rows, hashes: slice, use: Callable[[slice, Samples], None], pause: Pause) -> None:
-        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without one."""
+        """Call `use` with every block of rows and its samples (rows, hashes, 2), −1 for a row without a sample."""
         n_hashes = self._source.sampled_with(hashes)
         threads = self._source.blocks_at_once if self._n_entries(rows) * n_hashes > STEPS_PER_THREAD else 1
 
@@ -302,7 +302,7 @@ class WeightedMinHashMap(FeatureMap):
         for_each(work, self._blocks(rows, n_hashes, threads), threads, pause)
 
     def _blocks(self, rows: Rows, n_hashes: int = 1, threads: int = 1) -> Iterator[slice]:
-        """Blocks of rows of bounded memory for entries and samples, one or more for each thread."""
+        """Split rows into blocks with bounded memory for entries and samples, one or more for each thread."""
         n, source = rows.shape[0], self._source
         by_entries = source.entries_per_block * n // max(1, self._n_entries(rows))
         return row_blocks(n, min(by_entries, source.samples_per_block // n_hashes, -(-n // threads)))
@@ -312,7 +312,7 @@ class WeightedMinHashMap(FeatureMap):
 
 
 def kernel_and_size(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
-    """The kernel of a spec and its number of hashes; InvalidInput if it is another kernel, or there is no number."""
+    """Return the kernel and the number of hashes of a spec; InvalidInput if it is not gmm, or s is missing."""
     kernel = spec.kernel
     if not isinstance(kernel, GeneralizedMinMax):
         raise InvalidInput(
