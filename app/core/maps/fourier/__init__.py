@@ -1,1 +1,1 @@
-"""Maps of shift-invariant kernels, whose columns are waves: Fourier features."""
+"""Maps of shift-invariant kernels by Fourier features: columns are cosines and sines of projected rows."""

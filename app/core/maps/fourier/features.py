@@ -1,4 +1,4 @@
-"""Features of rows by a projection and a form, and their Gram blocks, some rows and some frequencies at a time."""
+"""Fourier features by a projection and a form, and Gram blocks, computed in blocks of rows and frequencies."""
 
 from collections.abc import Callable
 from math import lcm
@@ -15,24 +15,24 @@ from app.core.panels import add_products
 from app.core.progress import Pause
 from app.core.threads import for_each
 
-# Rows and frequencies whose phases are computed at a time: few enough to stay in the cache until the cosine.
+# Rows and frequencies of a block of phases: few enough that phases stay in the cache until cosines are computed.
 _ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
-# Bytes behind each row of phases: rows that begin a power of two apart keep each other out of the cache.
+# Padding of each row of phases: rows that begin a power of two apart evict each other from the cache.
 _BYTES_BETWEEN_ROWS = 64
-# Products and cosines, each of which takes as long as so many products, that are worth a thread; and what a thread does
-# at a time, some milliseconds.
+# Work, counted in products: the least that is worth a thread, and the most that a thread does at a time, some
+# milliseconds. A cosine takes as long as `_PRODUCTS_PER_COSINE` products.
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _PRODUCTS_PER_COSINE = 1 << 22, 1 << 29, 16
-# Slices of frequencies begin at multiples of it, too, as their bits are packed.
+# Slices of frequencies also begin at multiples of 8, as codes pack 8 bits into a byte.
 _BITS_PER_BYTE = 8
 
 Use = Callable[[slice, slice, Floats], None]
-"""Takes the phases of a slice of rows and a slice of k frequencies, in the first k columns of an array."""
+"""Function that uses the phases of a slice of rows and a slice of k frequencies, in the first k columns of an array."""
 
 
 class Features:
-    """Makes the phases and the features of a map, in blocks of rows on up to `threads` threads.
+    """Computes the phases and the features of a map, in blocks of rows on up to `threads` threads.
 
-    No bit of a row depends on the rows beside it, on the slice of frequencies, or on the threads.
+    No bit of a row's features depends on other rows, on the slice of frequencies, or on the number of threads.
     """
 
     def __init__(self, spec: BaseSpec, projection: Projection, weights: Array, arrays: Arrays, threads: int) -> None:
@@ -42,22 +42,22 @@ class Features:
         self._offsets = arrays["offsets"].astype(np.float64) if "offsets" in arrays else np.zeros(0)
         self._amplitudes = amplitudes(spec, weights)
         self.norms_differ = spec.normalize and self._columns.has_offsets
-        """Whether rows must be scaled to unit norm one by one, which `of` leaves undone unless it is told."""
+        """Whether rows must be scaled to unit norm one by one, which `of` does only with `unit_norm`."""
         self.largest = 1.0 if spec.normalize else float(self._amplitudes.max())
-        """No feature is larger."""
+        """Upper bound of the absolute value of a feature."""
         self.dtype = np.result_type(spec.numpy_dtype, np.complex64 if self._columns.is_complex else np.float32)
         self.per_frequency = self._columns.per_frequency
-        """Columns of a frequency."""
+        """Number of columns of a frequency."""
         self.nbytes = self._amplitudes.nbytes + self._offsets.nbytes
-        """Memory of what is held beside the projection."""
+        """Memory held besides the projection."""
 
     def align(self, frequencies: int) -> int:
-        """The least number from this one on at whose multiples slices of frequencies may begin."""
+        """Round a number of frequencies up to a multiple of the step at which slices of frequencies may begin."""
         alignment = lcm(self._projection.frequencies_per_block, _BITS_PER_BYTE)
         return -(-frequencies // alignment) * alignment
 
     def use(self, rows: Rows, frequencies: slice, use: Use, pause: Pause) -> None:
-        """Have all phases of prepared rows (n, d) and k frequencies used: for some rows, all frequencies in order."""
+        """Call `use` with all phases of prepared rows (n, d) and k frequencies, in order for each block of rows."""
         n, k = rows.shape[0], frequencies.stop - frequencies.start
         step, padding = min(k, self.align(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
         per_block = min(_ROWS_PER_BLOCK, self._projection.most_rows)
@@ -71,14 +71,17 @@ class Features:
                     project(of, of_block)
                     use(block, of, of_block)
 
-        # Few rows are shared out evenly, if there is work for several threads. A thread does many at a time: where
-        # threads meet in between, the system sometimes lets one of them wait behind the other.
+        # If there is work for several threads, few rows are split evenly among them. Of many rows, each thread takes
+        # large parts: where threads synchronise often, the system sometimes lets one wait behind another.
         steps = n * k * _PRODUCTS_PER_COSINE + self._projection.operations(rows) * k // self._projection.n_frequencies
         even = max(n * _LEAST_STEPS_PER_PART // max(1, steps), -(-n // self._threads))
         for_each(fill, row_blocks(n, min(even, n * _MOST_STEPS_PER_PART // max(1, steps))), self._threads, pause)
 
     def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
-        """The features of prepared rows (n, d) and k frequencies, (n, k·per_frequency), of unit norm if so told."""
+        """Compute the features of prepared rows (n, d) and k frequencies, (n, k·per_frequency).
+
+        With `unit_norm`, rows of features are scaled to unit norm.
+        """
         k = frequencies.stop - frequencies.start
         features = np.empty((rows.shape[0], k * self.per_frequency), self.dtype)
         numbers = features.view(self._dtype)
@@ -98,9 +101,9 @@ _FREQUENCIES_HELD = 256
 
 
 def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | None, threads: int, pause: Pause) -> Array:
-    """Σ_l z_l(x) z̄_l(y) of prepared rows (n, d) and (m, d), times the signature_l if there are any, (n, m).
+    """Compute Σ_l z_l(x) z̄_l(y) of prepared rows (n, d) and (m, d), times signature_l if there is one, (n, m).
 
-    The features of all frequencies never stand in memory at once. No bit of an entry depends on other rows: the terms
+    The features of all frequencies are never in memory at once. No bit of an entry depends on other rows: the terms
     of each block of frequencies are added as `Panels` adds them, and the blocks in their order.
     """
     n, m = x.shape[0], y.shape[0]
@@ -127,9 +130,10 @@ def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | Non
 
 
 def _products(x: Array, y: Array) -> list[tuple[Floats, Floats]]:
-    """Real matrices whose products x yᵀ are summed: for complex ones Re(x ȳᵀ), and Im(x ȳᵀ) as a difference of two.
+    """Return pairs of real matrices x and y, whose products x yᵀ are summed.
 
-    So the imaginary part of a row with itself is exactly 0.
+    For complex matrices, the first product is Re(x ȳᵀ), and Im(x ȳᵀ) is the difference of the other two, so that the
+    imaginary part of a row with itself is exactly 0.
     """
     if x.dtype.kind != "c":
         return [(x, y)]

@@ -1,14 +1,15 @@
-"""The forms of Fourier features: how the phases of the frequencies become columns, by sines and cosines of our own.
+"""The forms of Fourier features, which turn phases into columns; with sine and cosine implemented here.
 
-Where both are wanted, a phase x is reduced to r = x − k·π/2, |r| ≤ π/4, by the nearest multiple k, and k mod 4 says
-which of sin r and cos r is the sine. For a cosine alone r = x − k·π/2, |r| ≤ π/2, by the nearest odd multiple, and it
-is ± sin r. In float64 π/2 is cut into parts so short that their products with k are exact (Cody and Waite, 1980), and
-what is lost in subtracting them is kept. sin r and cos r are minimax polynomials: of fdlibm (float64) and Cephes
-(float32) up to π/4; up to π/2 with relative errors of 2.8e-19 and 6.1e-9, found by Remez's algorithm. The error of both
-together is below one unit in the last place in float64 and 1.5 in float32, that of a cosine alone below 1.8 and 1.7.
-Offsets are added without rounding, but where they leave a cosine below 10⁻⁹ in float64, the error is 10⁻²⁴.
+If sine and cosine are both needed, a phase x is reduced to r = x − k·π/2, |r| ≤ π/4, by the nearest multiple k, and
+k mod 4 says which of sin r and cos r is the sine. For a cosine alone, r = x − k·π/2, |r| ≤ π/2, by the nearest odd
+multiple, and the cosine is ± sin r. In float64, π/2 is split into parts so short that their products with k are exact
+(Cody and Waite, 1980), and the rounding errors of subtracting them are kept. sin r and cos r are minimax polynomials:
+up to π/4 those of fdlibm (float64) and Cephes (float32); up to π/2 with relative errors of 2.8e-19 and 6.1e-9, found by
+Remez's algorithm. Computed together, sine and cosine have an error below one unit in the last place in float64 and 1.5
+in float32; a cosine alone, below 1.8 and 1.7. Offsets are added without rounding; only where the cosine is then below
+10⁻⁹ in float64, its error is 10⁻²⁴.
 
-Rows with a phase beyond `LARGEST` take sines and cosines of the C library, which are right for any phase; an offset is
+Rows with a phase beyond `LARGEST` use sine and cosine of the C library, which are accurate for any phase; an offset is
 then added by the addition theorem.
 """
 
@@ -27,38 +28,38 @@ from app.core.norms import add_squared_norms
 from app.core.papers import GMM, MM, QMC, RFF
 
 LARGEST = 1e8
-"""Up to here the multiple k has 26 bits, so that its products with parts of 27 bits are exact."""
+"""Largest phase that is reduced: the multiple k then has 26 bits, and its products with parts of 27 bits are exact."""
 
 _PER_RADIAN = 2 / math.pi
-# π/2 in three parts of at most 27 bits, and what is left of it.
+# π/2 in three parts of at most 27 bits, and the remainder.
 _PART_1, _PART_2, _PART_3, _PART_4 = (
     float.fromhex(part) for part in ("0x1.921fb54p+0", "0x1.10b461p-30", "0x1.a626330p-58", "0x1.45c06e0e68948p-86")
 )
-# π/2 in two parts, each the nearest to what is left.
+# π/2 in two parts, each the float64 nearest to the remainder.
 _NEAREST_1, _NEAREST_2 = float.fromhex("0x1.921fb54442d18p+0"), float.fromhex("0x1.1a62633145c07p-54")
-# Added and taken away, it rounds a float64 to a whole number.
+# Adding and then subtracting it rounds a float64 to a whole number.
 _ROUNDING = 1.5 * 2.0**52
 
 
 def _sine_cosine(phase: float, dtype_of: Any) -> tuple[Any, Any]:
-    """The sine and the cosine of a phase, at most `LARGEST`, in the precision of the last argument."""
-    raise NotImplementedError  # it is chosen by type when a loop is compiled
+    """Return the sine and the cosine of a phase, at most `LARGEST`, in the precision of the last argument."""
+    raise NotImplementedError  # numba chooses the implementation by type when it compiles a loop
 
 
 def _cosine(phase: float, offset: float, dtype_of: Any) -> Any:
-    """The cosine of phase + offset, the phase at most `LARGEST`, in the precision of the last argument."""
-    raise NotImplementedError  # it is chosen by type when a loop is compiled
+    """Return the cosine of phase + offset, the phase at most `LARGEST`, in the precision of the last argument."""
+    raise NotImplementedError  # numba chooses the implementation by type when it compiles a loop
 
 
 @jit
 def _rotate(sine: Any, cosine: Any, turns: Any) -> tuple[Any, Any]:
-    """Sine and cosine of an angle, from those of the angle without so many quarter turns."""
+    """Return sine and cosine of an angle plus `turns` quarter turns, from sine and cosine of the angle."""
     swap = (turns & 1) != 0
     of_sine, of_cosine = (cosine if swap else sine), (sine if swap else cosine)
     return (-of_sine if turns & 2 else of_sine), (-of_cosine if (turns + 1) & 2 else of_cosine)
 
 
-# The functions chosen take the same arguments as the one they stand for, needed or not: numba compares the names.
+# Implementations must take the same arguments as the function they implement, needed or not: numba compares names.
 @overload(_sine_cosine)
 def _chosen(phase: Any, dtype_of: Any) -> Any:  # noqa: ARG001
     return _single if dtype_of == types.float32 else _double
@@ -71,7 +72,7 @@ def _chosen_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG0
 
 @jit
 def _reduce(x: float, k: float, rounded_off: float) -> tuple[float, float]:
-    """The sum x + rounded_off − k·π/2 as one of two numbers, the second of which is far smaller."""
+    """Return x + rounded_off − k·π/2 as the sum of two numbers, the second far smaller than the first."""
     high = x - k * _PART_1
     part = k * _PART_2
     middle = high - part
@@ -155,26 +156,26 @@ def _single_cosine(phase: Any, offset: Any, dtype_of: Any) -> Any:  # noqa: ARG0
 
 
 COSINES, COSINES_AND_SINES, EXPONENTIALS = range(3)
-"""The kinds of columns that `write_columns` writes."""
+"""Kinds of columns that `write_columns` writes."""
 
 
 @jit
 def write_columns(what: int, phases: Floats, offsets: Floats, amplitudes: Floats, features: Floats, first: int) -> None:
-    """Write the columns of k of s frequencies, from number `first` on, into the features of n rows.
+    """Write the columns of k of s frequencies, the first of number `first`, into the features of n rows.
 
     Args:
-        what: `COSINES` a·cos(phase + b), one column for each frequency; `COSINES_AND_SINES`, all a·cos(phase) and then
-            all a·sin(phase); `EXPONENTIALS` a·e^(−i·phase), the real part of each beside its imaginary part.
+        what: `COSINES`: a·cos(phase + b), one column for each frequency; `COSINES_AND_SINES`: all a·cos(phase), then
+            all a·sin(phase); `EXPONENTIALS`: a·e^(−i·phase), each real part followed by its imaginary part.
         phases: in the first k columns of n rows.
-        offsets: b, (k,) in float64, read for `COSINES` alone.
+        offsets: b, (k,) in float64, used only for `COSINES`.
         amplitudes: a, (k,).
-        features: (n, s) or (n, 2s). No memory is in this and in the phases, and both are C-contiguous.
+        features: (n, s) or (n, 2s). It shares no memory with `phases`; both are C-contiguous.
         first: number of the first frequency.
     """
     k, columns, zero = len(amplitudes), features.shape[1], phases.dtype.type(0)
     for i in range(len(features)):
-        # As slices of one row, for the compiler to see that their entries lie side by side. Sizes of phases are looked
-        # at on the way: to do so before would take longer.
+        # Slices of one row show the compiler that their entries are contiguous. Sizes of phases are checked in the same
+        # loop, as a loop before it would take longer.
         row, beyond = phases[i, :k], False
         if what == COSINES:
             out = features[i, first : first + k]
@@ -217,26 +218,29 @@ def scale_to_unit_norm(rows: Floats) -> None:
 
 
 class Columns(ABC):
-    """The columns of one form. Its first three attributes are what the catalogue says of it."""
+    """Columns of one form. The first three attributes describe the form in the catalogue."""
 
     description: ClassVar[str]
     source: ClassVar[str]
     choose_when: ClassVar[str]
 
     written: ClassVar[int]
-    """The kind of columns, one of three, as `write_columns` takes it."""
+    """Kind of columns, one of three, as `write_columns` takes it."""
     per_frequency: ClassVar[int] = 1
-    """Columns of a frequency."""
+    """Number of columns of a frequency."""
     is_complex: ClassVar[bool] = False
     has_offsets: ClassVar[bool] = False
-    """Whether offsets b_l are drawn and frozen beside the frequencies.
+    """Whether offsets b_l are drawn and frozen besides the frequencies.
 
-    The weight ξ_l under the root is then doubled; without them the features of all rows have one norm, √Σ|ξ_l|.
+    With offsets, the weight ξ_l under the root is doubled. Without, the features of all rows have one norm, √Σ|ξ_l|.
     """
 
     @abstractmethod
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """Variance of one frequency's part in the kernel estimate, from φ(δ) and φ(2δ), elementwise; φ is k/k(0)."""
+        """Return the variance of one frequency's term of the kernel estimate.
+
+        `at` is φ(δ) and `at_twice` φ(2δ), elementwise; φ is k/k(0).
+        """
 
 
 class _Complex(Columns):
@@ -250,7 +254,7 @@ class _Complex(Columns):
     is_complex = True
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """Variance of one frequency's part in the kernel estimate, the imaginary part included."""
+        """Return the variance of one frequency's term of the kernel estimate, including its imaginary part."""
         return np.maximum(1 - at**2, 0)
 
 
@@ -276,7 +280,7 @@ class _Phase(Columns):
     has_offsets = True
 
     def variance(self, at: Matrix, at_twice: Matrix) -> Matrix:
-        """Variance of one frequency's part: as of cos_sin, and ½ of cos(w·(x + y) + 2b), uncorrelated with the rest."""
+        """Return the variance of one term: that of cos_sin, plus ½ for cos(w·(x + y) + 2b), which is uncorrelated."""
         return np.maximum((1 + at_twice) / 2 - at**2 + 0.5, 0)
 
 
@@ -284,9 +288,9 @@ FORMS: dict[Form, Columns] = {Form.complex: _Complex(), Form.cos_sin: _CosSin(),
 
 
 def amplitudes(spec: BaseSpec, weights: Array) -> Floats:
-    """What the columns of each frequency are multiplied by, (n_frequencies,) in the map's dtype, from the weights.
+    """Compute the factors of the columns of each frequency, (n_frequencies,) in the map's dtype, from the weights.
 
-    With `normalize`, rows of the forms that have one norm have unit norm by that.
+    With `normalize`, these factors give rows unit norm, in forms without offsets.
     """
     columns = FORMS[spec.form]
     squared = np.abs(weights).astype(np.float64) * (1 + columns.has_offsets)

@@ -1,7 +1,7 @@
 """The family of Fourier maps, and the variances of their kernel estimates that are known in closed form.
 
-φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ. All variances are of one pair of
-rows, δ apart, for s frequencies; those of the form complex are E|k̂ − k|², the imaginary part included.
+φ is the kernel divided by its value at 0: the characteristic function of w, E cos w·δ. All variances are for a pair of
+rows that differ by δ, and s frequencies; those of the form complex are E|k̂ − k|², including the imaginary part.
 """
 
 from collections.abc import Callable, Mapping
@@ -42,14 +42,15 @@ from app.core.samplers.moment_matching import MomentMatching
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.threads import for_each
 
-# Of a kernel at 0: its square, and some times that, are numbers of float64.
+# Largest k(0): its square, and small multiples of that, are within the range of float64.
 _MOST = 1e150
 
 
 def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedForms:
-    """Variances of pairs whose prepared rows differ by `lags` δ, (n, d); `independent` has independent frequencies.
+    """Return variances of kernel estimates for pairs whose prepared rows differ by `lags` δ, (n, d).
 
-    A kernel of several summands has s shared out among them: variances of independent sums add up.
+    `independent` is the spec with independent frequencies. The summands of a kernel share s, and the variances of
+    independent sums add up.
 
     Raises:
         InvalidInput: the kernel is so large that the variances leave the range of float64.
@@ -79,7 +80,7 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
     if spec.normalize:
         for name in ("monte_carlo", "first", "second"):
             sums[name] /= at_zero**2
-    # Normalising divides by a constant in the other forms, and by a random number in this one.
+    # Normalising divides by a random number in a form with offsets, and by a constant in all other forms.
     ratio = spec.normalize and form.has_offsets
     found = {"rff": sums["rff"]}
     if len(every) == 1:
@@ -89,7 +90,7 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
     elif len(every) == 1:
         found["monte_carlo"] = sums["nrff"]
     if all_normal and not ratio:
-        # Rounding: at δ = 0 they are 0.
+        # At δ = 0 these differences are 0, and rounding may make them negative.
         found["cv1"] = np.maximum(sums["monte_carlo"] - sums["first"], 0)
         found["cv2"] = found["moment_matching"] = np.maximum(found["cv1"] - sums["second"], 0)
     base = spec.sampler.base if isinstance(spec.sampler, MomentMatching) else spec.sampler
@@ -97,33 +98,33 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
 
 
 def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Floats:
-    """Draw n angles in [0, 2π): those that round up to 2π in the dtype are the angle 0."""
+    """Draw n angles in [0, 2π); an angle that rounds up to 2π in the dtype becomes 0."""
     angles = (2 * np.pi * rng.random(n)).astype(dtype)
     angles[angles >= 2 * np.pi] = 0
     return angles
 
 
-# Coordinates of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
+# Entries of differences whose exact kernels one thread computes at a time, a tenth of a second or less.
 _COORDINATES_PER_PART = 1 << 17
-# The most bits that are held of either row while pairs are compared.
+# The most bits that are held for the rows x, and for the rows y, of the pairs that are compared at a time.
 _BITS_PER_BLOCK = 1 << 23
 
 
 class FourierMap(FeatureMap):
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
 
-    A projection makes phases of the rows, and the form of the spec makes columns of the phases.
+    A projection computes phases of the rows, and the form of the spec turns phases into columns.
 
     Arrays, in the map's dtype: those of the projection, `weights` (n_frequencies,) and, for the form `phase`, `offsets`
-    (n_frequencies,) in [0, 2π); where weights are negative, `signature` (n_frequencies,) of ±1, and then it is
-    Σ signature_l z_l(x) z_l(y) that approximates k.
+    (n_frequencies,) in [0, 2π). If some weights are negative, there is `signature` (n_frequencies,) of ±1 too, and
+    Σ signature_l z_l(x) z_l(y) approximates k.
 
-    Where all weights are one, each frequency gives a bit of a signed code, too, with parameters that are not frozen.
-    Bits are as Raginsky and Lazebnik (2009) define them: on which side of a random threshold the cosine of the phase
-    lies.
-    The sign of cos(w·x + b) + t is never computed: whether it is positive depends on where the phase lies on the
-    circle, and that is told by one multiplication, one addition and a comparison. So a bit hangs on no library's
-    cosine, and it is the same for every order, batch and form of the rows, as phases are.
+    If all weights are equal, each frequency also gives a bit of a signed code, with parameters that are not frozen.
+    Bits are as Raginsky and Lazebnik (2009) define them: they say on which side of a random threshold the cosine of the
+    phase lies.
+    The sign of cos(w·x + b) + t is never computed: it is positive if the phase lies on an arc of the circle, which one
+    multiplication, one addition and a comparison decide. So a bit does not depend on any library's cosine and, as
+    phases are, it is the same for every order, batch and form of the rows.
     """
 
     samplers = FREQUENCY_SAMPLERS
@@ -153,7 +154,7 @@ class FourierMap(FeatureMap):
         self._features = Features(spec, projection, weights, arrays, threads)
         self.gram_dtype, self.largest_feature = self._features.dtype, self._features.largest
         self.n_output = s * self._features.per_frequency
-        # Without this map, which would then be in a ring.
+        # The functions must not refer to `self`, or the map would be in a reference cycle.
         of_set: dict[str, Callable[[], Array]] = {
             "frequencies": lambda: projection.frequencies,
             "weights": lambda: np.array(weights),
@@ -166,12 +167,12 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
-        """Refuse a kernel without frequencies, and one with a summand that the sampler does not serve."""
+        """Raise InvalidInput for a kernel without frequencies, or with a summand that the sampler does not serve."""
         check_allocations(spec)
 
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
-        """Half as many frequencies as columns, or as many as the sampler makes best use of below that."""
+        """Return the sampler's best number of frequencies up to half of `columns`; None if the sampler dictates it."""
         if not isinstance(sampler, FrequencySampler):
             raise TypeError(f"sampler {sampler.kind} draws no frequencies")
         most = columns // 2
@@ -187,14 +188,14 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, columns: int, dataset: str | None) -> tuple[AnySampler, ...]:
-        """Those with room for half as many frequencies as columns; none for kernels without frequencies."""
+        """Return samplers for half as many frequencies as columns; none if the kernel has no frequencies."""
         if not isinstance(kernel, ShiftInvariantKernel):
             return ()
         return super().suggest(kernel, input_dim, columns // 2, dataset)
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """The arrays of the projection, weights, signature, and offsets for the form `phase`."""
+        """Return the arrays of the projection, weights and signature if frozen, and offsets for the form `phase`."""
         s = sum(allocation.size for allocation in allocations(spec))
         of_each = FrozenArray((s,), spec.numpy_dtype)
         arrays = projection_of(spec).frozen(spec, s)
@@ -206,22 +207,22 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """What the sampler makes at the most, for all summands of the kernel."""
+        """Return the most frequencies, and columns, that the sampler may make for all summands of the kernel."""
         s = sum(allocation.size for allocation in allocations(spec))
         return s, s * FORMS[spec.form].per_frequency
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """The `amplitudes` of the frequencies, and what the projection makes phases with."""
+        """Return the `amplitudes` of the frequencies, and the arrays that the projection computes phases with."""
         projection = projection_of(spec)
         of_form = amplitudes(spec, projection.weights(spec, arrays))
         return {"amplitudes": of_form, **projection.derived_arrays(spec, arrays)}
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """What is frozen, and the sampler at the largest summand of the kernel, or the open projection.
+        """Return the memory of frozen arrays, and of drawing or of the open projection, whichever is more.
 
-        The sets of several summands are put together in float64.
+        Drawing takes the sampler's memory at the largest summand; the sets of several summands are joined in float64.
         """
         _, sampler = spectral(spec)
         every = allocations(spec)
@@ -243,16 +244,16 @@ class FourierMap(FeatureMap):
 
     @classmethod
     def capabilities(cls, spec: BaseSpec) -> frozenset[Gives]:
-        """No codes where weights differ."""
+        """Return the results of the family, without codes if weights differ."""
         return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Features; InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
+        """Compute features; InvalidInput for rows without a kernel, or if a phase could leave the dtype's range."""
         rows = self._in_range(rows, "/vectors")
         return self._features.of(rows, slice(0, self.n_frequencies), pause, self._features.norms_differ)
 
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
-        """The bits of the rows, as the encoder writes them; refused as by `transform`, and where weights differ."""
+        """Compute the encoded bits of the rows; InvalidInput as in `transform`, and if weights differ."""
         self.check_gives(Gives.codes)
         rows, s = self._in_range(rows, pointer), self.n_frequencies
         packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
@@ -269,11 +270,11 @@ class FourierMap(FeatureMap):
         return signed_codes.arcs(self.spec.seed, self.n_frequencies)
 
     def encoder_of(self, options: CodeOptions) -> Encoder:
-        """The encoder of these options; packed where they name no encoding."""
+        """Return the encoder of these options; packed if they name no encoding."""
         return signed_codes.signed_encoder(options, self.n_frequencies)
 
     def code_law(self, called: str = "this map") -> SignedLaw:
-        """That of the kernel; refused where weights differ, or no law tells the kernel."""
+        """Return the collision model of the kernel; InvalidInput if weights differ, or no model relates it to codes."""
         self.check_gives(Gives.codes, called)
         law, doubts = self._sign_law, self.similarity_warnings()
         if law is None:
@@ -281,7 +282,7 @@ class FourierMap(FeatureMap):
         return SignedLaw(self.n_frequencies, law)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """The share of codes that agree, and the kernel; where the law tells it, its estimate, too."""
+        """Return the share of codes that agree, the exact kernel and, if there is a collision model, the estimate."""
         counts, exact = np.empty(x.shape[0], np.int64), np.empty(x.shape[0])
         for block in row_blocks(len(exact), max(1, _BITS_PER_BLOCK // self.n_frequencies)):
             of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
@@ -290,11 +291,11 @@ class FourierMap(FeatureMap):
         return self._estimate(counts, by, exact)
 
     def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
-        """The share of codes that agree and, where the law tells it, the estimate of the kernel."""
+        """Return the share of codes that agree and, if there is a collision model, the estimate of the kernel."""
         return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
-        """Why there is no law that tells the kernel, if there is none."""
+        """Return why no collision model relates codes to the kernel; empty if there is one."""
         if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
             reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
         elif self.kernel.profile() is None:
@@ -305,49 +306,49 @@ class FourierMap(FeatureMap):
 
     @property
     def _sign_law(self) -> SignLaw | None:
-        """The law that tells the kernel; None where there is none."""
+        """Collision model of the kernel; None if there is none."""
         profile = self.kernel.profile()
         return None if profile is None or self.similarity_warnings() else signed_codes.sign_law(profile)
 
     def _estimate(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
-        """The answer for pairs of which so many codes agree, with the kernel where it is known."""
+        """Return the answer for pairs with these counts of agreeing codes, with the exact kernel if it is known."""
         if (law := self._sign_law) is not None:
             return signed_codes.estimate_kernel(counts, self.n_frequencies, by, law, exact)
         rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
         return rates if exact is None else rates | {"exact": exact}
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput for rows without a kernel, or so large that a phase could leave the dtype's range."""
+        """Raise InvalidInput for rows without a kernel, or if a phase could leave the dtype's range."""
         self._in_range(rows, pointer)
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications of the projection."""
+        """Return the cost of the projection, counted in multiplications of a matrix product."""
         return self._projection.operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Inner products of the features, Σ_l z_l(x) z̄_l(y) times the signature_l if there are any."""
+        """Compute inner products of the features, Σ_l z_l(x) z̄_l(y), times signature_l if there is a signature."""
         x, y = self._in_range(x, "/x"), self._in_range(y, "/y")
         return gram(self._features, x, y, self.signature, self.threads, pause)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The kernel itself, (n, m); with `normalize` what those features approximate, k/k(0)."""
+        """Compute the exact kernel, (n, m); with `normalize`, k/k(0), which normalised features approximate."""
         gram = super().exact_gram(x, y, pause)
         gram /= self._scale
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
-        """The kernel itself, pair by pair; with `normalize`, k/k(0)."""
+        """Compute the exact kernel, pair by pair; with `normalize`, k/k(0)."""
         return super().exact_pairs(x, y) / self._scale
 
     def lag_errors(self, lags: Matrix, pause: Pause = no_pause) -> Matrix:
-        """Errors of the inner products of rows δ with the origin, as `gram` makes them; of form phase, as of cos_sin.
+        """Compute errors of inner products of rows δ with the origin, as in `gram`; for form phase, those of cos_sin.
 
-        Rows are δ as they are, whatever the kernel makes of rows before it compares them.
+        The rows are δ itself: the kernel does not prepare them before it compares them.
         """
         self._check_phases(lags)
         rows, origin = lags.astype(self.spec.numpy_dtype), np.zeros((1, lags.shape[1]), self.spec.numpy_dtype)
         features = self._features
-        if FORMS[self.spec.form].has_offsets:  # whose noise is no function of δ
+        if FORMS[self.spec.form].has_offsets:  # the noise of offsets is no function of δ
             without = self.spec.model_copy(update={"form": Form.cos_sin})
             features = Features(without, self._projection, self._weights, {}, self.threads)
         estimate = gram(features, rows, origin, self.signature, self.threads, pause)[:, 0]
@@ -360,24 +361,24 @@ class FourierMap(FeatureMap):
         return np.abs(estimate - exact)
 
     def baseline(self, seed: int) -> BaseSpec:
-        """The spec of a map of as many Monte Carlo frequencies, all else the same."""
+        """Return the spec with as many Monte Carlo frequencies instead, all else the same."""
         changes = {"sampler": MonteCarlo(kind="monte_carlo"), "s": self.n_frequencies, "seed": seed}
         return self.spec.model_copy(update=changes)
 
     def closed_forms(self, x: Rows, y: Rows, gamma: float | None = None) -> ClosedForms:
-        """Variances of independent frequencies, of control variates and of moment matching."""
+        """Return variances of independent frequencies, of control variates and of moment matching."""
         lags = dense(self.compared_exactly(x, "/x")) - dense(self.compared_exactly(y, "/y"))
         return closed_forms(self.spec, self.baseline(0), lags)
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of codes, of a map whose weights differ, and of samples."""
+        """Return the error for codes, if weights differ, or for samples."""
         kind = self.spec.kernel.kind
         if wanted is Gives.codes:
             return InvalidInput(f"{called} has {unequal(self.spec)}")
         return InvalidInput(f"{called} has kernel {kind}; samples (i*, t*) come from maps with kernel gmm")
 
     def spectrum(self) -> Spectrum:
-        """The frozen frequencies and weights, with the kernel."""
+        """Return the frequencies and weights of the map, with the kernel."""
         frequencies, weights = (array.astype(np.float64) for array in (self._projection.frequencies, self._weights))
         if self.spec.normalize:
             weights /= weights.sum()
@@ -385,11 +386,11 @@ class FourierMap(FeatureMap):
 
     @property
     def _scale(self) -> float:
-        """k(0) where features are normalised, else 1."""
+        """k(0) if features are normalised, else 1."""
         return self.kernel.at_zero(self.spec.input_dim) if self.spec.normalize else 1.0
 
     def _in_range(self, rows: Rows, pointer: str) -> Rows:
-        """The rows as the map compares them; InvalidInput if a phase could leave the range of the dtype."""
+        """Return the rows as the map compares them; InvalidInput if a phase could leave the range of the dtype."""
         rows = self.prepare_rows(rows, pointer)
         self._check_phases(rows)
         return rows

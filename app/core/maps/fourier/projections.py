@@ -1,6 +1,6 @@
-"""The drawing of a map, and the projections, which make phases of rows: dense, and by random signs.
+"""Sampling of frequencies, and projections, which compute phases of rows: by a dense matrix, or by random signs.
 
-Frequencies are shared out among the summands of a kernel, from its one sampler; offsets are drawn beside them.
+One sampler draws the frequencies of all summands of a kernel. `FourierMap` draws the offsets.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ from app.core.samplers.uploaded import Uploaded
 
 
 def spectral(spec: BaseSpec) -> tuple[ShiftInvariantKernel, FrequencySampler]:
-    """The kernel and the sampler of a spec, which have frequencies; InvalidInput if the kernel has none."""
+    """Return the kernel and the sampler of a spec with frequencies; InvalidInput if the kernel has no frequencies."""
     kernel, sampler = spec.kernel, spec.sampler
     if not isinstance(sampler, FrequencySampler):
         raise TypeError(f"sampler {sampler.kind} draws no frequencies")
@@ -63,9 +63,9 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
 
 
 def lost_digits(spec: BaseSpec, largest: Matrix) -> tuple[str, ...]:
-    """A warning where frequencies lose digits in the dtype; `largest`, (d,), are the largest of each coordinate.
+    """Return a warning if frequencies lose digits in the dtype; `largest`, (d,), is the largest of each coordinate.
 
-    What is smaller than the least normal number is a multiple of the least of all, whatever its size.
+    Numbers below the least normal number have fewer digits, as they are multiples of the least number of all.
     """
     least = float(np.finfo(spec.numpy_dtype).tiny)
     lost = int(((largest > 0) & (largest < least)).sum())
@@ -80,11 +80,11 @@ def lost_digits(spec: BaseSpec, largest: Matrix) -> tuple[str, ...]:
 
 
 ALL_ZERO = "every frequency is 0, so that this map takes the kernel for a constant"
-"""A warning."""
+"""Warning for a map whose frequencies are all 0."""
 
 
 class Drawn(NamedTuple):
-    """A set of frequencies, as it is frozen, and what the client should know of it."""
+    """A set of frequencies as it is frozen, with warnings and figures for the client."""
 
     arrays: Arrays
     n_frequencies: int
@@ -94,14 +94,14 @@ class Drawn(NamedTuple):
 
 
 class Allocation(NamedTuple):
-    """A summand of the kernel, and how many frequencies it gets."""
+    """A summand of the kernel, and its number of frequencies."""
 
     block: Block
     size: int
 
 
 def allocations(spec: BaseSpec) -> list[Allocation]:
-    """The summands of a spectral kernel with their numbers of frequencies: s shared out evenly, or a rule's own count.
+    """Return the summands of a spectral kernel with their numbers of frequencies: even shares of s, or a rule's count.
 
     Raises:
         InvalidInput: there are fewer frequencies than summands.
@@ -113,20 +113,20 @@ def allocations(spec: BaseSpec) -> list[Allocation]:
         Allocation(block, sampler.count(spec.s and each + (i < left), block.dim(spec.input_dim)))
         for i, block in enumerate(blocks)
     ]
-    if found[-1].size == 0:  # never with a count of the rule's own
+    if found[-1].size == 0:  # never if a rule dictates the count
         raise InvalidInput(f"s is {spec.s}; each of the {len(blocks)} subsets needs a frequency at least", "/s")
     return found
 
 
 def check_allocations(spec: BaseSpec) -> None:
-    """Ask the sampler whether it serves every summand of the kernel.
+    """Check that the sampler serves every summand of the kernel.
 
     Raises:
         InvalidInput: it does not; the detail names the rule and what would work.
     """
     kernel, sampler = spectral(spec)
     every = allocations(spec)
-    # Summands of one size are alike to a sampler, and there may be thousands.
+    # A sampler treats summands of one size alike, and there may be thousands of summands.
     alike = {(allocation.block.dim(spec.input_dim), allocation.size): allocation for allocation in every}
     if isinstance(sampler, Uploaded) and len(alike) > 1:
         raise InvalidInput(
@@ -151,7 +151,7 @@ def check_allocations(spec: BaseSpec) -> None:
 
 
 def unequal(spec: BaseSpec) -> str | None:
-    """Whose frequencies have unequal weights, of the sampler or the kernel, and what helps; None if they are alike."""
+    """Return what makes weights unequal, the sampler or the kernel, and what helps; None if weights are equal."""
     kernel, sampler = spectral(spec)
     if not sampler.weighs_alike():
         return (
@@ -167,7 +167,7 @@ def unequal(spec: BaseSpec) -> str | None:
 
 
 def of_allocation(text: str, allocation: Allocation, every: list[Allocation], spec: BaseSpec) -> str:
-    """A sampler's text about one allocation; of several, it also says which, and what is better for all of them."""
+    """Return a sampler's text about one allocation; if there are several, add which, and what is better for all."""
     if len(every) == 1:
         return str(text)
     s = sum(other.size for other in every)
@@ -182,7 +182,7 @@ def of_allocation(text: str, allocation: Allocation, every: list[Allocation], sp
 
 
 def _prepare_build(building: Building, kernel: ShiftInvariantKernel, spec: BaseSpec) -> Building:
-    """The surroundings of a build: rows come as the kernel compares them, and sets are for the features of the spec."""
+    """Return the build context with rows prepared by the kernel, and with the kind of features of the spec."""
 
     def rows(dataset: str, pointer: str) -> Rows:
         found = building.rows(dataset, pointer)
@@ -202,7 +202,7 @@ def _prepare_build(building: Building, kernel: ShiftInvariantKernel, spec: BaseS
 
 
 def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) -> FrequencySet:
-    """The frequencies of every summand of the kernel, 0 on coordinates it does not look at."""
+    """Draw the frequencies of every summand of the kernel; they are 0 on coordinates that the summand ignores."""
     kernel, sampler = spectral(spec)
     sets: list[FrequencySet] = []
     told: dict[tuple[int, int], list[str]] = {}
@@ -210,7 +210,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     before = 0
     for number, allocation in enumerate(every):
         block, dim = allocation.block, allocation.block.dim(spec.input_dim)
-        # Nothing is kept of what is drawn: it begins anew.
+        # What has been drawn is not kept: an interrupted build starts again.
         if not sampler.learns and sampler.is_long(allocation.size, dim):
             building.progress.before_long_call(begin_anew)
         elif not sampler.learns and sets:
@@ -221,7 +221,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
         except InvalidInput as error:
             raise InvalidInput(of_allocation(error.detail, allocation, every, spec), error.pointer) from None
         before += allocation.size
-        # Summands of one size have the same to tell, and there may be thousands.
+        # Summands of one size have the same warnings, and there may be thousands of summands.
         if (dim, allocation.size) not in told:
             told[dim, allocation.size] = [of_allocation(warning, allocation, every, spec) for warning in drawn.warnings]
         sets.append(FrequencySet(drawn.frequencies, drawn.weights * block.weight, report=drawn.report))
@@ -229,7 +229,7 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
     warnings = [*kernel.warnings()]
     warnings += dict.fromkeys(warning for of_size in told.values() for warning in of_size)
     warnings += sampler.form_warnings(real=not FORMS[spec.form].is_complex)
-    # A sampler that keeps fewer of the s it was asked for has used s all the same.
+    # A sampler that keeps fewer than s frequencies has used s nevertheless.
     if spec.s not in (None, len(weights), sum(allocation.size for allocation in every)):
         warnings.append(f"{sampler.kind} dictates {len(weights)} frequencies; s = {spec.s} was not used")
     # Only sets of a single summand are learned.
@@ -239,8 +239,8 @@ def frequency_set(spec: BaseSpec, rng: np.random.Generator, building: Building) 
 def _together(
     sets: list[FrequencySet], coordinates: list[tuple[int, ...] | None], input_dim: int
 ) -> tuple[Matrix, Matrix]:
-    """The frequencies (n, input_dim) and weights (n,) of all sets, each on coordinates of its own, 0 on others."""
-    if coordinates[0] is None:  # of the only summand
+    """Join the frequencies (n, input_dim) and weights (n,) of all sets; a set is 0 outside its own coordinates."""
+    if coordinates[0] is None:  # there is one summand
         return sets[0].frequencies, sets[0].weights
     weights = np.concatenate([one.weights for one in sets])
     frequencies, end = np.zeros((len(weights), input_dim)), 0
@@ -250,14 +250,14 @@ def _together(
     return frequencies, weights
 
 
-# Entries of the matrix looked at together.
+# Entries of the matrix that are summed at a time.
 _ENTRIES_PER_BLOCK = 1 << 18
-# A set as it is frozen, and the map that holds it: for a coordinate of a frequency, and for that of all.
+# Memory of one coordinate of a frequency, in the frozen matrix and in the open map together.
 _BYTES_PER_COORDINATE = 16
 
 
 class DenseProjection:
-    """Phases w_l·x for frequencies w_l that are frozen as the array `frequencies`, (n_frequencies, d)."""
+    """Projection to phases w_l·x, where the w_l are frozen as the array `frequencies`, (n_frequencies, d)."""
 
     is_dense = True
     most_rows = 1 << 62
@@ -267,7 +267,7 @@ class DenseProjection:
         self.n_frequencies = len(frequencies)
         self._panels = Panels(frequencies)
         self.bytes, self.frequencies_per_block = self._panels.nbytes, self._panels.step
-        with np.errstate(over="ignore"):  # an infinite norm takes no entry but 0
+        with np.errstate(over="ignore"):  # with an infinite norm, only entries of 0 are accepted
             self.largest_norm = max(
                 float(np.abs(frequencies[block]).sum(axis=1, dtype=np.float64).max())
                 for block in row_blocks(len(frequencies), _ENTRIES_PER_BLOCK // frequencies.shape[1])
@@ -275,24 +275,24 @@ class DenseProjection:
 
     @classmethod
     def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
-        """The matrix of frequencies."""
+        """Return the shape and dtype of the matrix of frequencies."""
         return {"frequencies": FrozenArray((s, spec.input_dim), spec.numpy_dtype)}
 
     @classmethod
     def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
-        """Memory of the matrix in two layouts, in float64."""
+        """Return the memory of the matrix in two layouts, in float64."""
         return _BYTES_PER_COORDINATE * spec.input_dim * (s + 1)
 
     @classmethod
     def draw(cls, spec: BaseSpec, rng: np.random.Generator, building: Building) -> Drawn:
-        """Frequencies as a matrix, their weights and, where some are negative, signs.
+        """Draw frequencies as a matrix, with their weights and, if some weights are negative, the signs of weights.
 
         Raises:
             InvalidInput: the sampler finds no such set, its frequencies leave the range of the dtype, or its weights
-                have both signs and the form has a meaning for positive ones only.
+                have both signs and the form is defined for positive weights only.
         """
         found = frequency_set(spec, rng, building)
-        with np.errstate(over="ignore"):  # what overflows is refused by name below
+        with np.errstate(over="ignore"):  # an overflow is refused below
             arrays: Arrays = {
                 "frequencies": found.frequencies.astype(spec.numpy_dtype, copy=False),
                 "weights": found.weights.astype(spec.numpy_dtype, copy=False),
@@ -301,7 +301,7 @@ class DenseProjection:
         largest = np.maximum(found.frequencies.max(axis=0), -found.frequencies.min(axis=0))
         warnings = found.warnings + lost_digits(spec, largest)
         kept = arrays["weights"] != 0
-        if not kept.all() and not isinstance(spec.sampler, Uploaded):  # whose columns are the client's
+        if not kept.all() and not isinstance(spec.sampler, Uploaded):  # the client has chosen its columns
             arrays, found = {name: array[kept] for name, array in arrays.items()}, found.only(kept)
         if not arrays["frequencies"].any():
             warnings += (ALL_ZERO,)
@@ -319,62 +319,62 @@ class DenseProjection:
 
     @classmethod
     def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
-        """The weights of the frequencies, (n_frequencies,), in the map's dtype, which are frozen."""
+        """Return the frozen weights of the frequencies, (n_frequencies,), in the map's dtype."""
         return arrays["weights"]
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """Nothing."""
+        """Return no arrays."""
         return {}
 
     @property
     def frequencies(self) -> Floats:
-        """w, (n_frequencies, d), in memory of their own."""
+        """Frequencies w, (n_frequencies, d), as a copy."""
         return self._panels.matrix
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications that the phases of the rows take."""
+        """Return the number of multiplications that the phases of the rows take."""
         return self._panels.operations(rows)
 
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
-        """The product of the rows with the frequencies."""
+        """Return the function that multiplies the rows with frequencies."""
         return self._panels.multiplier(rows)
 
 
 _MANY = 1 << 20
-# Of rows in tiles: some megabytes.
+# Entries of rows that are held in tiles: some megabytes.
 _ENTRIES_IN_TILES = 192 << 10
 _MOST_FREQUENCIES = 1 << 13
-# Of what is frozen and held.
+# Memory of a frequency, frozen and held.
 _BYTES_PER_FREQUENCY = 48
-# Multiplications of a matrix product that take as long as one addition of a vector's rotation.
+# Multiplications of a matrix product that take as long as one addition in the rotation of a vector.
 _PRODUCTS_PER_ADDITION = 3
 
 
 class StructuredProjection:
-    """Phases for frequencies that stand in `signs`, uint8 (blocks, 3, D/8), and `radii`, (n_frequencies,).
+    """Projection by random rotations, frozen as `signs`, uint8 (blocks, 3, D/8), and `radii`, (n_frequencies,).
 
-    A bit of `signs` is an entry of D₁, D₂ or D₃, the highest of a byte first, set for −1; `radii` are the lengths of
-    frequencies in D dimensions at σ = 1, in the map's dtype. See `StructuredOrthogonal` for the rest.
+    Each bit of `signs` is an entry of D₁, D₂ or D₃, the highest bit of a byte first, set for −1; `radii` are the
+    lengths of frequencies in D dimensions at σ = 1, in the map's dtype. See `StructuredOrthogonal` for the rest.
     """
 
     is_dense = False
 
     def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
-        # A copy, as loops are compiled for arrays that may be written to.
+        # A copy, as loops are compiled for writable arrays.
         self._signs: Bits = arrays["signs"].copy()
         self._radii: Floats = arrays["radii"]
         self.n_frequencies = len(self._radii)
         self._size = padded_size(spec.input_dim)
         width = tile_width(_MANY, spec.input_dim, spec.numpy_dtype.itemsize)
         self.most_rows = max(1, _ENTRIES_IN_TILES // (self._size * width)) * width
-        # What is larger is rotated anew for each slice: features of a slice are held.
+        # A larger block is rotated again for each slice of it, as the features of a whole slice are held.
         self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
         self._inverse_scales = _inverse_scales(spec)
         derived = self.derived_arrays(spec, arrays)
         self._scales: Floats = derived["scales"]
         self._lengths: Floats = derived["lengths"]
-        # Nothing on the way to a phase may overflow either. A norm by way of ratios, whose squares do not.
+        # Intermediate results of phases must not overflow either. The norm is of ratios, whose squares do not overflow.
         largest = self._inverse_scales.max()
         norm = float(largest * np.linalg.norm(self._inverse_scales / largest))
         self.largest_norm = norm * max(longer, float(self._radii.max()))
@@ -383,26 +383,26 @@ class StructuredProjection:
 
     @classmethod
     def frozen(cls, spec: BaseSpec, s: int) -> dict[str, FrozenArray]:
-        """A bit for each sign, and a length for each frequency."""
+        """Return the arrays of signs, with a bit each, and of lengths, with one for each frequency."""
         size = padded_size(spec.input_dim)
         signs = FrozenArray((-(-s // size), ROUNDS, size // 8), np.dtype(np.uint8))
         return {"signs": signs, "radii": FrozenArray((s,), spec.numpy_dtype)}
 
     @classmethod
     def opening_bytes(cls, spec: BaseSpec, s: int) -> int:
-        """Memory of what is frozen, of lengths as they are used, and of weights."""
+        """Return the memory of the frozen arrays, of lengths in the form in which they are used, and of weights."""
         size = padded_size(spec.input_dim)
         return _BYTES_PER_FREQUENCY * s + ROUNDS * (s // size + 1) * size // 8 + 16 * size
 
     @classmethod
     def weights(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Array:
-        """1/n_frequencies each."""
+        """Return the weights, 1/n_frequencies each."""
         s = len(arrays["radii"])
         return np.broadcast_to(spec.numpy_dtype.type(1 / s), s)
 
     @classmethod
     def derived_arrays(cls, spec: BaseSpec, arrays: Mapping[str, Array]) -> Arrays:
-        """`scales` (d,), what the columns of rows are multiplied by, and `lengths`, the radii over the `gain`."""
+        """Return `scales` (d,), the factors of the columns of rows, and `lengths`, the radii divided by the `gain`."""
         radii = arrays["radii"].astype(np.float64)
         lengths = (radii / gain(padded_size(spec.input_dim))).astype(spec.numpy_dtype)
         return {"scales": _inverse_scales(spec).astype(spec.numpy_dtype), "lengths": lengths}
@@ -418,7 +418,7 @@ class StructuredProjection:
         if sampler.is_long(s, spec.input_dim):
             building.progress.before_long_call(begin_anew)
         signs, radii = sampler.rotations(law, s, spec.input_dim, rng, partial(building.progress.checkpoint, begin_anew))
-        with np.errstate(over="ignore"):  # what overflows is refused by name
+        with np.errstate(over="ignore"):  # an overflow is refused below
             inverse_scales = 1 / law.scales(spec.input_dim)
             arrays: Arrays = {"signs": signs, "radii": radii.astype(spec.numpy_dtype)}
             largest = (radii.max() * inverse_scales.max()).astype(spec.numpy_dtype)
@@ -429,16 +429,16 @@ class StructuredProjection:
 
     @property
     def frequencies(self) -> Floats:
-        """w, (n_frequencies, d), computed anew."""
+        """Frequencies w, (n_frequencies, d), computed at each access."""
         return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype)
 
     def operations(self, rows: Rows) -> int:
-        """By the additions of whole blocks, as a block that is cut is computed whole; sparse rows are made dense."""
+        """Return the cost of the additions, of whole blocks even if only a part is used; sparse rows are made dense."""
         additions = ROUNDS * (self._size.bit_length() - 1) * self._size * len(self._signs)
         return _PRODUCTS_PER_ADDITION * additions * int(rows.shape[0])
 
     def projector(self, rows: Rows) -> Callable[[slice, Floats], None]:
-        """The rotation of the rows, which are made dense."""
+        """Return the function that rotates the rows, which are made dense."""
         scaled = made_dense(rows) * self._scales
         tiles = tiles_of(scaled)
 
@@ -457,27 +457,27 @@ def _only_summand(spec: BaseSpec) -> SpectralKernel:
 
 
 Projection = DenseProjection | StructuredProjection
-"""What makes phases w_l·x of rows x, for frequencies w_l that frozen arrays stand for.
+"""Kinds of projections, which compute phases w_l·x of rows x for frequencies w_l that frozen arrays define.
 
-A projection owns the frozen arrays that say what the frequencies are, and all that is computed from them. What it
-writes of a row does not depend, bit for bit, on the rows beside it.
+A projection owns the frozen arrays that define the frequencies, and all that is computed from them. The phases of a row
+do not depend, bit for bit, on other rows.
 
-- `is_dense`: whether frequencies and weights are frozen themselves; else both are computed.
+- `is_dense`: whether frequencies and weights themselves are frozen; else both are computed.
 - `frequencies_per_block`: slices of frequencies begin at a multiple of it.
-- `most_rows`: the most rows that a projector should be asked for.
-- `largest_norm`: at least the largest |w_l|₁: no phase is larger than this times the largest entry of a row.
+- `most_rows`: the most rows that a projector should be made for.
+- `largest_norm`: upper bound of all |w_l|₁: no phase is larger than this times the largest entry of a row.
 - `bytes`: memory that it holds.
-- `frozen`: the arrays that say what s frequencies are; `opening_bytes`: memory of these and of the open projection.
-- `draw`: draws the set that a spec names, all randomness from `rng`, and freezes it; InvalidInput if there is no such
-  set, or it leaves the range of the dtype.
-- `weights`, `derived_arrays`: those of the frequencies, and what phases are made with beside the frozen arrays.
+- `frozen`: the arrays that define s frequencies; `opening_bytes`: memory of these arrays and of the open projection.
+- `draw`: draws the set of frequencies of a spec, with all randomness from `rng`, and freezes it; InvalidInput if there
+  is no such set, or it leaves the range of the dtype.
+- `weights`: those of the frequencies; `derived_arrays`: arrays besides the frozen ones that phases are computed with.
 - `frequencies`: w, (n_frequencies, d), in the map's dtype.
 - `operations`: cost of the phases of rows, counted in multiplications of a matrix product.
-- `projector`: the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and where to
-  write their phases, in the first k columns of n rows, C-contiguous.
+- `projector`: returns the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and
+  where to write their phases, in the first k columns of n rows, C-contiguous.
 """
 
 
 def projection_of(spec: BaseSpec) -> type[Projection]:
-    """The projection whose arrays the sampler of a spec draws."""
+    """Return the kind of projection whose arrays the sampler of a spec draws."""
     return StructuredProjection if isinstance(spec.sampler, StructuredOrthogonal) else DenseProjection
