@@ -1,6 +1,6 @@
-"""Features of rows by landmarks: z(x) = k(x, L)·root, in one pass over blocks of rows that fit the cache.
+"""Landmark features z(x) = k(x, L)·root of rows, in one pass over blocks of rows that fit into the cache.
 
-Kernels come by products where a kernel allows it, in one compiled loop, else exactly.
+If a kernel allows it, its values are computed from matrix products, in one compiled loop; else exactly, from the rows.
 """
 
 from abc import ABC, abstractmethod
@@ -29,17 +29,17 @@ from app.core.sparse_rows import Compressed, csr_parts, of_columns
 from app.core.threads import for_each
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
-"""The functions of h that `write_kernels` knows."""
+"""Functions of h that `write_kernels` can compute."""
 
 # (1 + c₁z + c₂z² + c₃z³)·e^(−z) with z = √(2ν)·r: Rasmussen and Williams (2006), (4.16).
 _MATERN = {0.5: (0.0, 0.0, 0.0), 1.5: (1.0, 0.0, 0.0), 2.5: (1.0, 1 / 3, 0.0), 3.5: (1.0, 2 / 5, 1 / 15)}
-# Up to this h no step leaves the range of float32, with an α from this one on.
+# With h up to `_LARGEST` and α from `_LEAST_ALPHA` on, no step leaves the range of float32.
 _LARGEST, _LEAST_ALPHA = 1e34, 1e-3
 _SINGLE_BYTES = 4
-# Units in the last place of the half squared norms that an h is wrong by, at most.
+# Largest error of h, in units in the last place of the half squared norms.
 _UNITS = 64
-# Up to which kernel·(half squared norms) the difference of norms and product is good enough: kernels were seen wrong by
-# up to 1.7e-6 in float32, 1e-11 in float64.
+# Up to these values of kernel·(half squared norms), the difference of norms and product is accurate enough: the largest
+# errors of kernels observed are 1.7e-6 in float32 and 1e-11 in float64.
 _MOST_SINGLE, _MOST_DOUBLE = 2.0, 4096.0
 
 
@@ -51,11 +51,11 @@ class Profile(NamedTuple):
     parameters: tuple[float, float, float]
     """c₁ to c₃ of a Matérn kernel; α of a rational quadratic one."""
     scales: Matrix
-    """One for each coordinate, (d,), or () where all are one number."""
+    """One scale for each coordinate, (d,), or () if all scales are equal."""
 
 
 def profile(kernel: AnyKernel) -> Profile | None:
-    """The profile of a kernel, for rows that it has prepared; None where it has none here."""
+    """Return the profile of a kernel, for rows that it has prepared; None if no profile here describes it."""
     if isinstance(kernel, CorrelationRbf):
         kernel = kernel.blocks(1)[0].kernel
     if isinstance(kernel, Gaussian):
@@ -77,20 +77,20 @@ def write_kernels(
     least: float,
     doubtful: NDArray[np.bool_],
 ) -> None:
-    """Write the kernel of rows and landmarks in the place of their products, all in one dtype.
+    """Replace the products of rows and landmarks by their kernels, all in one dtype.
 
-    NaN is written where h = of_rows + of_landmarks − product says too little of the kernel: where it is nearly 0 beside
-    what it is the difference of, where the kernel changes by more than it should when h is off by the last digits of
-    these, and where numbers leave the range.
+    NaN is written where h = of_rows + of_landmarks − product is too inaccurate for the kernel: where h is nearly 0
+    compared with these terms, where an error of h in their last digits changes the kernel too much, and where numbers
+    leave the range.
 
     Args:
-        what: of a `Profile`.
-        parameters: of a `Profile`, (3,).
+        what: that of the kernel's `Profile`.
+        parameters: those of the kernel's `Profile`, (3,).
         products: Σ x_j·l_j/scale_j² in the first k columns of n rows, C-contiguous.
         of_rows: Σ (x_j/scale_j)²/2, (n,).
         of_landmarks: the same of the landmarks, (k,).
-        least: what a kernel counts as at least where its error is judged: 1 where small kernels count as much as large.
-        doubtful: (n,), says afterwards whether NaN was written into a row.
+        least: lower bound of the kernel in the test of its error; 1 if small kernels need as many digits as large ones.
+        doubtful: (n,), receives whether NaN was written into a row.
     """
     nearest, largest = products.dtype.type(_UNITS * np.finfo(products.dtype).eps), products.dtype.type(_LARGEST)
     most = products.dtype.type(_MOST_SINGLE if products.itemsize == _SINGLE_BYTES else _MOST_DOUBLE)
@@ -103,9 +103,9 @@ def write_kernels(
 def _write_row(
     what: int, parameters: Floats, row: Floats, of_row: Any, of_landmarks: Floats, limits: tuple[Any, Any, Any, Any]
 ) -> bool:
-    """Write the kernel of one row, as `write_kernels` does; whether NaN was written.
+    """Write the kernel of one row, as `write_kernels` does, and return whether NaN was written.
 
-    Each kind of kernel has a loop of its own: the compiler finds no vectors in one that has to choose.
+    Each kind of kernel has a loop of its own, as the compiler does not vectorise a loop that has to choose.
     """
     one, zero, two = row.dtype.type(1), row.dtype.type(0), row.dtype.type(2)
     far, none = row.dtype.type(1000), row.dtype.type(np.nan)
@@ -127,7 +127,7 @@ def _write_row(
             h = of_both - row[j]
             z = min(np.sqrt(two * max(h, zero)), far)
             value = (one + z * (first + z * (second + z * third))) * exponential(-z)
-            # Of e^(−z) a small h is a large part of the change.
+            # The slope of e^(−z) in h is steep for small h.
             reach = min(one, z) if is_rough else one
             is_good = (h >= nearest * of_both) & (h <= largest) & (max(value, floor) * of_both <= most * reach)
             row[j] = value if is_good else none
@@ -145,11 +145,11 @@ def _write_row(
 
 @jit
 def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: Floats) -> None:
-    """Write −Σ (x_j − l_j)²/(2·scale_j²), summed in float64: what stands for products where norms are left out.
+    """Write −Σ (x_j − l_j)²/(2·scale_j²), summed in float64, for use as products with norms of 0.
 
     Args:
         rows: (n, d).
-        landmarks: (d, s), column by column.
+        landmarks: (d, s), one landmark in each column.
         per_scales: 1/scale_j, (d,).
         out: (n, s).
     """
@@ -157,7 +157,7 @@ def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: 
     sums = np.zeros(s)
     for i in range(len(rows)):
         for j in range(d):
-            # As slices of one row, for the compiler to see that their entries lie side by side.
+            # Slices of one row show the compiler that their entries are contiguous.
             x, scale, line = np.float64(rows[i, j]), per_scales[j], landmarks[j]
             for k in range(s):
                 lag = (x - np.float64(line[k])) * scale
@@ -170,12 +170,12 @@ def write_differences(rows: Floats, landmarks: Floats, per_scales: Matrix, out: 
 
 @jit
 def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales: Matrix, out: Matrix) -> None:
-    """Write −Σ (x_j − l_j)²/(2·scale_j²) of sparse rows: of each pair, of the columns that one of both has.
+    """Write −Σ (x_j − l_j)²/(2·scale_j²) of sparse rows, over the columns in which either row of a pair has an entry.
 
     Args:
-        rows: n, their columns in order.
-        landmarks: s, likewise.
-        per_scales: 1/scale_j, (d,), or (1,) where all are one number.
+        rows: n rows, with their columns in order.
+        landmarks: s landmarks, with their columns in order.
+        per_scales: 1/scale_j, (d,), or (1,) if all scales are equal.
         out: (n, s).
     """
     (x_values, x_columns, x_ends), (l_values, l_columns, l_ends) = rows, landmarks
@@ -199,28 +199,28 @@ def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales
             out[i, k] = -total / 2
 
 
-# Rows of a block: few enough to stay in the cache, of many landmarks fewer; multiples of the rows of a tile.
+# Rows of a block: few enough to stay in the cache, fewer for many landmarks; multiples of the rows of a tile.
 _MOST_ROWS, _LEAST_ROWS, _ENTRIES = 192, 48, 1 << 17
 # Entries of rows, or of landmarks, that are made dense at a time.
 _DENSE_ENTRIES = 1 << 20
 
 
 class KernelBlocks(ABC):
-    """The kernel of rows with s landmarks, all prepared by the kernel.
+    """Computes the kernel of rows with s landmarks; the kernel has prepared both.
 
-    No bit of a row depends on the rows beside it, nor on its form, dense or sparse.
+    No bit of a row's values depends on other rows, or on whether the row is dense or sparse.
     """
 
     operations_per_entry: int
-    """Multiplications of a matrix product that take as long as an entry takes beside products and distances."""
+    """Cost of an entry besides products and distances, counted in multiplications of a matrix product."""
 
     def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
         self._kernel, self._landmarks = kernel, landmarks
         s, d = landmarks.shape
         self.rows_per_block = min(max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s)), max(1, _DENSE_ENTRIES // d))
-        """The most rows that should be compared at a time."""
+        """Maximum number of rows that should be compared at a time."""
         self.nbytes = 0
-        """Memory of what is held beside the landmarks."""
+        """Memory held besides the landmarks."""
 
     @abstractmethod
     def write(self, rows: Rows, out: Floats) -> None:
@@ -228,44 +228,44 @@ class KernelBlocks(ABC):
 
     @abstractmethod
     def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `write`."""
+        """Return the cost of `write`, counted in multiplications of a matrix product."""
 
 
 class ExactBlocks(KernelBlocks):
-    """The kernel as it compares rows itself, in float64, in the form of the landmarks."""
+    """Kernel values by the kernel's own method, in float64, for rows in the form of the landmarks, dense or sparse."""
 
     operations_per_entry = 512
 
     def write(self, rows: Rows, out: Floats) -> None:
-        """Compare the rows with some landmarks at a time."""
+        """Write the kernel, for some landmarks at a time."""
         rows, (s, d) = self._in_form(rows), self._landmarks.shape
-        with np.errstate(over="ignore"):  # refused by name below
+        with np.errstate(over="ignore"):  # an overflow is refused below
             for some in row_blocks(s, _DENSE_ENTRIES // d):
                 out[:, some] = self._kernel.exact(rows, self._landmarks[some])
         if not np.isfinite(out[:, :s]).all():
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
 
     def operations(self, rows: Rows) -> int:
-        """Those that the kernel names for its exact values, and some for the exponential of each entry."""
+        """Return the kernel's own cost of exact values, plus the cost of an exponential for each entry."""
         entries = rows.shape[0] * self._landmarks.shape[0]
         return int(self._kernel.exact_operations(rows, self._landmarks) + entries * self.operations_per_entry)
 
     def _in_form(self, rows: Rows) -> Rows:
-        """The rows in the form in which the kernel compares the landmarks: sums of another may differ in a bit."""
+        """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
         if self._kernel.compares_sparse and not isinstance(self._landmarks, np.ndarray):
             return sparse.csr_array(rows)
         return made_dense(rows)
 
 
-# A centre is subtracted where this share of the squared norms of the landmarks is left, or less.
+# A centre is subtracted if at most this share of the squared norms of the landmarks is then left.
 _MOST_SHARE = 0.25
 
 
 class DistanceBlocks(KernelBlocks):
-    """A kernel of h = Σ (x_j − l_j)²/(2·scale_j²), which is |x|²/2 + |l|²/2 − x·l of scaled rows and landmarks.
+    """Kernels of h = Σ (x_j − l_j)²/(2·scale_j²), computed as |x|²/2 + |l|²/2 − x·l of scaled rows and landmarks.
 
-    Far from 0 these three are large beside h. So the landmarks' mean is subtracted where that makes them much smaller.
-    Where they still say too little of the kernel of a row with some landmark, that row's kernels are taken from
+    Far from 0 these three terms are large compared with h. So the landmarks' mean is subtracted if that makes them much
+    smaller. If h is still too inaccurate for a row and some landmark, all kernels of that row are computed from
     differences.
     """
 
@@ -290,7 +290,7 @@ class DistanceBlocks(KernelBlocks):
         self.nbytes += self._of_landmarks.nbytes
 
     def write(self, rows: Rows, out: Floats) -> None:
-        """Write products, and kernels in their place; then anew what they say too little of."""
+        """Write products, replace them by kernels, and compute rows with inaccurate kernels again, from differences."""
         s, given = self._landmarks.shape[0], rows
         if self._center is not None:
             rows = made_dense(rows) - self._center
@@ -303,11 +303,11 @@ class DistanceBlocks(KernelBlocks):
             out[doubtful, :s] = self._by_differences(given[doubtful])
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications of the products, and an exponential for each entry."""
+        """Return the multiplications of the products, plus the cost of an exponential for each entry."""
         return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
 
     def _by_differences(self, rows: Rows) -> Floats:
-        """The kernel of rows with the landmarks, from differences; from the kernel itself beyond their range."""
+        """Compute the kernel of rows with the landmarks from differences, or exactly where these leave the range."""
         found: Floats = np.empty((rows.shape[0], self._landmarks.shape[0]), self._dtype)
         if self._columns is None:
             differences = np.empty(found.shape)
@@ -317,7 +317,7 @@ class DistanceBlocks(KernelBlocks):
                 self._per_scale.reshape(-1),
                 differences,
             )
-            with np.errstate(over="ignore"):  # compared exactly
+            with np.errstate(over="ignore"):  # infinite entries are compared exactly
                 found[:] = differences
         else:
             rows = made_dense(rows)
@@ -332,9 +332,9 @@ class DistanceBlocks(KernelBlocks):
         return found
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
-        """The function that writes products of rows with dense landmarks, and half the landmarks' squared norms.
+        """Return the function that writes products of rows with dense landmarks, and the landmarks' half squared norms.
 
-        The centre is chosen here, which both are of.
+        The centre, which is subtracted for both, is chosen here.
         """
         moved, s = dense(landmarks), len(landmarks)
         center = moved.mean(axis=0).astype(self._dtype)
@@ -349,11 +349,11 @@ class DistanceBlocks(KernelBlocks):
         return lambda rows, out: panels.multiplier(rows)(slice(0, s), out), halves.astype(self._dtype)
 
     def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:
-        """The function that writes products of rows with sparse landmarks, and half the landmarks' squared norms."""
+        """Return the function that writes products of rows with sparse landmarks, and their half squared norms."""
         coordinates, numbers = np.unique(landmarks.indices, return_inverse=True)
         per_scale = self._per_scale[landmarks.indices] if self._per_scale.ndim else self._per_scale
         values, s = landmarks.data * per_scale * per_scale, landmarks.shape[0]
-        # Of the coordinates that occur alone: there may be billions of others.
+        # Only coordinates that occur have a column: there may be billions of coordinates.
         columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
 
         def write(rows: Rows, out: Floats) -> None:
@@ -365,7 +365,7 @@ class DistanceBlocks(KernelBlocks):
         return write, self._half_squares(landmarks).astype(self._dtype)
 
     def _half_squares(self, rows: Rows) -> Matrix:
-        """Σ (x_j/scale_j)²/2 of each row, (n,), the same bits for dense and sparse rows."""
+        """Compute Σ (x_j/scale_j)²/2 of each row, (n,), with the same bits for dense and sparse rows."""
         if not self._per_scale.ndim:
             return squared_norms(rows) * (self._per_scale**2 / 2)
         per_scale = self._per_scale.astype(self._dtype)
@@ -376,20 +376,21 @@ class DistanceBlocks(KernelBlocks):
         return squared_norms(scaled) / 2
 
 
-# Bytes behind each row of kernels: rows that begin a power of two apart keep each other out of the cache.
+# Padding of each row of kernels: rows that begin a power of two apart evict each other from the cache.
 _BYTES_BETWEEN_ROWS = 64
-# Features of rows with large entries that are made at a time, to see whether there are such.
+# Features computed at a time when rows with large entries are checked.
 _CHECKED_AT_A_TIME = 1 << 20
-# Products that are worth a thread; and what a thread does at a time, some milliseconds: of exact kernels, so many.
+# Products that are worth a thread; then the most products, and the most exact kernels, that a thread computes at a
+# time, some milliseconds.
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _MOST_KERNELS_PER_PART = 1 << 22, 1 << 29, 1 << 17
 
 
 def kernel_blocks(
     kernel: AnyKernel, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool = False
 ) -> KernelBlocks:
-    """The fastest way to compare rows of a dtype with landmarks that is as good as the kernel's own.
+    """Return the fastest way to compare rows of a dtype with landmarks that is as accurate as the kernel's own.
 
-    `is_relative` asks for kernels whose error is small beside them, not only beside the largest that there can be.
+    `is_relative` asks for errors that are small compared with each kernel value, not only with the largest possible.
     """
     shape = profile(kernel)
     if shape is None:
@@ -398,7 +399,7 @@ def kernel_blocks(
 
 
 def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
-    """The kernel of landmarks (s, d) with each other, (s, s) in float64, as rows are compared with them."""
+    """Compute the kernel of landmarks (s, d) with each other, (s, s) in float64, as rows are compared with them."""
     s, exact = landmarks.shape[0], landmarks.astype(np.float64)
     blocks, block = kernel_blocks(kernel, exact, np.dtype(np.float64)), np.empty((s, s))
     for part in row_blocks(s, blocks.rows_per_block):
@@ -407,35 +408,35 @@ def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
 
 
 def safe_entry(kernel: AnyKernel, landmarks: Rows, root: Floats) -> float:
-    """How large the entries of a row may be for its kernels, and its features, to stay in range whatever they are."""
+    """Return a bound on the entries of a row, below which its kernels and features stay in range in any case."""
     d, most = landmarks.shape[1], float(np.finfo(np.float64).max) / 4
     if isinstance(kernel, ScaledKernel | Anova):
         return most * min(1.0, float(np.min(kernel.length_scale)))
     if not isinstance(kernel, Polynomial):
         return np.inf
-    # (γ |x·l| + coef0)^degree times what is in a column of the root; |x·l| is at most the sum of the largest products.
+    # Bounds (γ |x·l| + coef0)^degree times the sum of a column of the root, by the largest entries of x and l.
     entries = d if isinstance(landmarks, np.ndarray) else int(np.diff(landmarks.indptr).max())
-    with np.errstate(over="ignore", divide="ignore"):  # an infinite bound is none
+    with np.errstate(over="ignore", divide="ignore"):  # an infinite bound excludes nothing
         in_dtype = float(np.finfo(root.dtype).max) / 4 / max(1.0, float(np.abs(root).sum(axis=0).max()))
         products = max(0.0, in_dtype ** (1 / kernel.degree) - kernel.coef0) / np.float64(kernel.gamma or 1 / d)
         return float(min(products, most) / np.float64(entries * largest(landmarks)))
 
 
 class LandmarkFeatures:
-    """Makes features of rows, in blocks of rows on up to `threads` threads.
+    """Computes features of rows, in blocks of rows on up to `threads` threads.
 
-    Kernels are in the dtype. An error of theirs changes the product of two rows' features by no more than the error
-    times the coefficients root·rootᵀ·k(L, y) of the other row, which are those of one landmark where y is that one. The
-    products with `root`, whose large entries cancel each other, are summed in float64: in float32, features of the
-    landmarks would miss their kernels by 1e-6. No bit of a row depends on the rows beside it, on the threads, or on
+    Kernels are in the dtype of the root. An error in them changes the product of two rows' features by at most the
+    error times the coefficients root·rootᵀ·k(L, y) of the other row y; if y is a landmark, these select that landmark.
+    Products with `root`, whose large entries cancel each other, are summed in float64: in float32, features of the
+    landmarks would miss their kernels by 1e-6. No bit of a row's features depends on other rows, on the threads, or on
     whether rows are dense or sparse.
 
     Args:
         kernel: that of the map.
-        landmarks: s of them, (s, d), prepared by the kernel, dense or sparse, in `dtype`. They are kept.
-        root: (s, r), float32 or float64, which is the `dtype` of rows and features.
+        landmarks: (s, d), prepared by the kernel, dense or sparse, in the dtype of the root. They are kept.
+        root: (s, r), float32 or float64, which is the dtype of rows and features.
         threads: how many may be used.
-        is_relative: whether features of rows far from all landmarks must be as good beside their own norm.
+        is_relative: whether features of rows far from all landmarks must be accurate relative to their own norm.
     """
 
     def __init__(
@@ -446,23 +447,23 @@ class LandmarkFeatures:
         self._is_exact, self._safe_entry = isinstance(self._blocks, ExactBlocks), safe_entry(kernel, landmarks, root)
         self._shape, self._root = root.shape, Panels(root.T.astype(np.float64), keeps_zeros=True)
         self.nbytes = self._blocks.nbytes + self._root.nbytes
-        """Memory of what is held beside the landmarks."""
+        """Memory held besides the landmarks."""
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications of a matrix product that take as long as `of`."""
+        """Return the cost of `of`, counted in multiplications of a matrix product."""
         s, r = self._shape
         return int(self._blocks.operations(rows) + rows.shape[0] * s * r)
 
     def check(self, rows: Rows) -> None:
-        """Raise InvalidInput if `of` would for some of the rows; features are made of rows with large entries only."""
+        """Raise InvalidInput if `of` would for some of the rows; only rows with large entries are computed."""
         doubtful = np.flatnonzero(largest_by_row(rows) > np.float64(self._safe_entry))
         for part in row_blocks(len(doubtful), _CHECKED_AT_A_TIME // self._shape[1]):
             self.of(rows[doubtful[part]], no_pause)
 
     def of(self, rows: Rows, pause: Pause) -> Floats:
-        """The features of rows that the kernel has prepared, (n, d) to (n, r).
+        """Compute the features of rows that the kernel has prepared, (n, d) to (n, r).
 
-        InvalidInput if one leaves the range of the dtype, as where a kernel grows with the rows.
+        InvalidInput if a feature leaves the range of the dtype, as it may if the kernel grows with the rows.
         """
         (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block
         features: Floats = np.empty((n, r), self._dtype)
@@ -475,12 +476,12 @@ class LandmarkFeatures:
                 of_block, out = kernels[: block.stop - block.start], products[: block.stop - block.start]
                 self._blocks.write(rows[block], of_block)
                 self._root.multiplier(of_block[:, :s].astype(np.float64, copy=False))(slice(0, r), out)
-                with np.errstate(over="ignore"):  # refused by name below
+                with np.errstate(over="ignore"):  # an overflow is refused below
                     features[block] = out
                 if self._is_exact and not np.isfinite(largest(features[block])):
                     raise InvalidInput(f"a feature leaves the range of {self._dtype}; smaller rows work")
 
-        # Few rows are shared out evenly, if there is work for several threads.
+        # If there is work for several threads, few rows are split evenly among them.
         steps = max(1, self.operations(rows))
         even = max(n * _LEAST_STEPS_PER_PART // steps, -(-n // self._threads))
         most = min(n * _MOST_STEPS_PER_PART // steps, _MOST_KERNELS_PER_PART // s if self._is_exact else n)

@@ -1,4 +1,4 @@
-"""The family of maps whose features are kernel values with landmarks, in a basis in which they are features."""
+"""The family of landmark maps: Nyström features, from kernel values of rows with landmarks."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,17 +28,17 @@ from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, pack
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 
-# Of all landmarks together: entries of sparse ones, and of dense ones, which come from a dataset or a request.
+# The most entries of all landmarks together, sparse and dense; landmarks come from a dataset or a request.
 _MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
 
 
 def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> dict[str, FrozenArray]:
-    """The arrays that s landmarks may be frozen as, each as large as it can become.
+    """Return the arrays that s landmarks may be frozen as, each with its largest possible shape.
 
-    Numbers of columns, and where rows end, are float64, which holds them exactly.
+    Column numbers and ends of rows are float64, which holds them exactly.
     """
     entries, of_columns = min(s * input_dim, _MOST_ENTRIES), np.dtype(np.float64)
-    rows = min(s, _MOST_DENSE_ENTRIES // input_dim)  # none of vectors so long that only sparse ones are taken
+    rows = min(s, _MOST_DENSE_ENTRIES // input_dim)  # 0 for vectors so long that landmarks must be sparse
     return {
         "landmarks": FrozenArray((rows, input_dim), dtype),
         "landmark_values": FrozenArray((entries,), dtype),
@@ -48,7 +48,7 @@ def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> di
 
 
 def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) -> None:
-    """Raise InvalidInput for more landmarks than there is room for, where the kernel makes sparse rows dense."""
+    """Raise InvalidInput if the kernel makes sparse rows dense, and s dense landmarks have too many entries."""
     if not kernel.compares_sparse and s * input_dim > _MOST_DENSE_ENTRIES:
         most = _MOST_DENSE_ENTRIES // input_dim
         takes = f"{s} came; for vectors of {input_dim} entries {most} are the most" if most else "none fits"
@@ -56,7 +56,7 @@ def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) ->
 
 
 def landmark_arrays(landmarks: Rows, pointer: str) -> Arrays:
-    """The landmarks (s, d) as they are frozen; InvalidInput if they have too many entries."""
+    """Return the landmarks (s, d) as frozen arrays; InvalidInput if they have too many entries."""
     size = landmarks.size if isinstance(landmarks, np.ndarray) else landmarks.nnz
     most = _MOST_DENSE_ENTRIES if isinstance(landmarks, np.ndarray) else _MOST_ENTRIES
     if size > most:
@@ -71,7 +71,7 @@ def landmark_arrays(landmarks: Rows, pointer: str) -> Arrays:
 
 
 def opened_landmarks(arrays: Arrays, input_dim: int) -> Rows:
-    """The landmarks, (s, d), from their frozen arrays."""
+    """Return the landmarks, (s, d), from their frozen arrays."""
     if "landmarks" in arrays:
         return arrays["landmarks"]
     indices, ends = (arrays[name].astype(np.int64) for name in ("landmark_columns", "landmark_ends"))
@@ -79,22 +79,23 @@ def opened_landmarks(arrays: Arrays, input_dim: int) -> Rows:
 
 
 CUTS = {"float32": 1e-6, "float64": 1e-12}
-"""Eigenvalues up to so many times the largest are cut in a dtype: rounding of kernel values would weigh more."""
+"""Cut in each dtype, relative to the largest eigenvalue: below it, eigenvalues are lost in rounding of kernels."""
 LONG_DECOMPOSITION = 1024
-"""Landmarks from which on the eigenvalues of their kernel block take more than a second."""
+"""Number of landmarks from which on the eigenvalues of their kernel block take more than a second."""
 
-# The largest eigenvalue may be so small, or large, that it and what is made of it stay in the range of the dtype.
+# Limits of the mean of k(l, l), in units of the least and largest numbers of the dtype, so that results stay in range.
 _LEAST_FACTOR, _MOST_FACTOR = 1e8, 0.25
 
 
 def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
-    """V Λ^(−1/2), (s, r), of a kernel block K = V Λ Vᵀ, (s, s), over its r eigenvalues above the cut, largest first.
+    """Compute V Λ^(−1/2), (s, r), of a kernel block K = V Λ Vᵀ, (s, s), over its r eigenvalues above the cut.
 
-    The cut is `CUTS` of the largest; of more than some thousand landmarks s·2.2e-16 of it, as eigenvalues below that
-    are rounding themselves.
+    Eigenvalues are in descending order. The cut is the largest eigenvalue times `CUTS` or, for more than some thousand
+    landmarks, times s·2.2e-16, as eigenvalues below that are rounding errors themselves.
 
     Raises:
-        InvalidInput: the kernel of all landmarks is 0, or leaves too little room in the dtype.
+        InvalidInput: the kernel of all landmarks is 0, or so large or small that it leaves too little room in the
+            dtype.
     """
     least, most = _LEAST_FACTOR * float(np.finfo(dtype).tiny), _MOST_FACTOR * float(np.finfo(dtype).max)
     size = float(np.trace(gram)) / len(gram) if np.isfinite(gram).all() else np.inf
@@ -114,7 +115,7 @@ def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
 def add_root(
     spec: BaseSpec, kernel: AnyKernel, arrays: Arrays, progress: Progress, state: Callable[[], bytes]
 ) -> tuple[Arrays, tuple[str, ...]]:
-    """The arrays with the root beside them, and a warning where eigenvalues are cut."""
+    """Return the arrays with the root added, and a warning if eigenvalues are cut."""
     landmarks = opened_landmarks(arrays, spec.input_dim)
     s = landmarks.shape[0]
     if s > LONG_DECOMPOSITION:
@@ -125,33 +126,33 @@ def add_root(
     return {**arrays, "root": root}, (told,) if cut else ()
 
 
-# A tenth of the rows, and no more than these, are held out.
+# A tenth of the rows is held out, and no more than `_MOST_HELD_OUT`.
 _HELD_OUT_SHARE, _MOST_HELD_OUT = 10, 1000
 MOST_MEASURED = 10_000
-"""Learned rows of which errors are told; of more, a sample."""
-# Sums of kernels beyond are refused: what is made of them would leave the range of float64.
+"""Maximum number of training rows whose errors are measured; of more rows, a sample is measured."""
+# Sums of kernels beyond these are refused: results computed from them would leave the range of float64.
 _LEAST_SUM, _MOST_SUM = 1e-290, 1e290
-# Entries of rows whose own kernels are computed at a time.
+# Entries of rows for which k(x, x) is computed at a time.
 _ENTRIES_PER_BLOCK = 1 << 20
-# What begins the states of a selection that is under way, and of one that is done.
+# First byte of the state of a selection that is unfinished, and of one that is finished.
 _SELECTING, _SELECTED = b"0", b"1"
 
 
 class Split(NamedTuple):
-    """The rows of a dataset, as a kernel compares them: those to learn from, and those held out."""
+    """Training rows and held-out rows of a dataset, as a kernel compares them."""
 
     learned: Rows
     held_out: Rows
     warnings: tuple[str, ...] = ()
-    """Warnings about them, for the client."""
+    """Warnings about the rows, for the client."""
 
 
 def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Building) -> Split:
-    """Read the dataset that a sampler names, and share its rows out by the seed of the spec.
+    """Read the dataset that a sampler names, and split it into training and held-out rows by the seed of the spec.
 
     Raises:
-        InvalidInput: there is no such dataset, it has other columns than the map, or rows that have no kernel, or
-            kernels so large or small that sums of them leave the range of float64.
+        InvalidInput: there is no such dataset, it has other columns than the map, fewer training rows than the sampler
+            asks for, rows without a kernel, or kernels so large or small that sums of them leave the range of float64.
     """
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
     n = found.shape[0]
@@ -173,16 +174,16 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
 
 
 def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
-    """The warning about rows to take landmarks from, if the dtype of the map is too coarse for some."""
+    """Return a warning if the dtype of the map is too coarse for some of the rows that landmarks come from."""
     return coarseness_warnings(spec.kernel.rounding(spec.numpy_dtype), rows, False, called)
 
 
 def freeze_selection(
     spec: BaseSpec, sampler: Landmarks, s: int, kernel: AnyKernel, rows: Rows, building: Building
 ) -> tuple[Arrays, dict[str, float], Callable[[], bytes]]:
-    """The landmarks as they are frozen, what their selection tells, and what gives the state to go on from.
+    """Select landmarks, and return their frozen arrays, the report, and a function that makes the state to resume from.
 
-    A selection that an earlier attempt has finished is not done again.
+    A selection that an earlier attempt has finished is not repeated.
     """
     progress = building.progress
     state = progress.restore() or _SELECTING
@@ -205,11 +206,11 @@ def freeze_selection(
 
 
 def measure_loss(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Split, seed: int) -> dict[str, float]:
-    """The figures of a report: how much of the kernel features z miss, 1 − Σ ‖z(x)‖² / Σ k(x, x) over some rows x.
+    """Measure the share of the kernel that features z miss, 1 − Σ ‖z(x)‖² / Σ k(x, x) over rows x, for a report.
 
-    `trace_error` is that share for up to 10,000 of the learned rows, `trace_error_held_out` that for rows that were not
-    learned from, where there are any. `effective_dimension` is Σ μ/(μ + e): μ are the eigenvalues of the mean of z zᵀ
-    over the learned rows, and e is what the features miss of one of these on average.
+    `trace_error` is this share for up to 10,000 of the training rows, `trace_error_held_out` for the held-out rows, if
+    there are any. `effective_dimension` is Σ μ/(μ + e), where μ are the eigenvalues of the mean of z zᵀ over the
+    training rows, and e is the mean of k(x, x) − ‖z(x)‖² over these rows.
     """
     n = rows.learned.shape[0]
     some = rows.learned if n <= MOST_MEASURED else rows.learned[sample_rows(n, MOST_MEASURED, seed)]
@@ -226,7 +227,7 @@ def measure_loss(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Sp
 
 
 def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
-    """Raise InvalidInput where Σ k(x, x) leaves too little room in float64 for what is computed of it."""
+    """Raise InvalidInput if Σ k(x, x) leaves too little room in float64 for results computed from it."""
     n = rows.shape[0]
     entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
     own = (own_values(kernel, rows[part]) for part in row_blocks(n, _ENTRIES_PER_BLOCK // entries))
@@ -240,31 +241,31 @@ def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
 
 
 def _trace_loss(kernel: AnyKernel, rows: Rows, features: Matrix) -> tuple[float, float]:
-    """Σ k(x, x) − ‖z(x)‖² and Σ k(x, x)."""
+    """Compute Σ (k(x, x) − ‖z(x)‖²) and Σ k(x, x)."""
     diagonal = own_values(kernel, rows)
     return float((diagonal - (features**2).sum(axis=1)).sum()), float(diagonal.sum())
 
 
 def _stream(seed: int, number: int) -> int:
-    """A seed of its own for one of the samples."""
+    """Derive a separate seed for the sample of this number."""
     return int(np.random.SeedSequence(seed).spawn(number + 2)[-1].generate_state(1, np.uint64)[0])
 
 
-# Of a square matrix of landmarks: the kernel block, its eigenvectors, and what LAPACK works with.
+# Square matrices held while building: the kernel block, its eigenvectors, and the workspace of LAPACK.
 _MATRICES_WHILE_BUILDING = 6
-# Of features that are measured: kernel values, features, and these in float64.
+# Memory of one measured feature: kernel value, feature, and feature in float64.
 _BYTES_PER_FEATURE = 24
 
 
 class LandmarkMap(FeatureMap):
     """Features z(x) = k(x, L) V Λ^(−1/2) with landmarks L and k(L, L) = V Λ Vᵀ, over the eigenvalues above a cut.
 
-    z(x)·z(y) is the kernel exactly where x or y is a landmark and nothing is cut, and ‖z(x)‖² is never above k(x, x).
-    With `normalize`, rows have unit norm, for the kernel k(x, y)/√(k(x, x) k(y, y)), which is 0 where k(x, x) is; a row
-    that no landmark reaches stays 0.
+    z(x)·z(y) is exactly the kernel if x or y is a landmark and no eigenvalue is cut; ‖z(x)‖² is never above k(x, x).
+    With `normalize`, rows have unit norm, and the kernel is k(x, y)/√(k(x, x) k(y, y)), or 0 if k(x, x) is 0. A row
+    whose kernel with all landmarks is 0 stays 0.
 
-    Arrays, in the map's dtype: `root` (s, n_output), V Λ^(−1/2); and `landmarks` (s, d) or, of sparse ones,
-    `landmark_values`, `landmark_columns` and `landmark_ends`, the parts of a CSR matrix.
+    Arrays, in the map's dtype: `root` (s, n_output), V Λ^(−1/2); and `landmarks` (s, d) or, if landmarks are sparse,
+    `landmark_values`, `landmark_columns` and `landmark_ends`, the parts of a CSR matrix, the last two in float64.
     """
 
     samplers = (Landmarks, UploadedLandmarks)
@@ -297,7 +298,7 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def check(cls, spec: BaseSpec) -> None:
-        """Refuse no number of landmarks, landmarks that do not fit, and the forms of frequencies."""
+        """Raise InvalidInput for a missing s, landmarks that do not fit, or a form of frequencies."""
         sampler = spec.sampler
         if spec.form is not Form.cos_sin:
             raise InvalidInput("form is for maps of frequencies; landmark maps have one form: leave it out", "/form")
@@ -313,7 +314,7 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def size_for(cls, sampler: AnySampler, columns: int, input_dim: int) -> int | None:
-        """A landmark for each column, up to as many as a quick decomposition takes; as many as came."""
+        """Return a landmark for each column, up to `LONG_DECOMPOSITION`; None if the client uploads the landmarks."""
         if not isinstance(sampler, UploadedLandmarks):
             return min(columns, LONG_DECOMPOSITION)
         if len(sampler.landmarks) > columns:
@@ -322,26 +323,29 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def frozen(cls, spec: BaseSpec) -> dict[str, FrozenArray]:
-        """Landmarks, dense or in parts, and the root."""
+        """Return the arrays of landmarks, dense and sparse, and the root."""
         s = _size(spec)
         root = FrozenArray((s, s), spec.numpy_dtype)
         return {"root": root, **frozen_landmarks(s, spec.input_dim, spec.numpy_dtype)}
 
     @classmethod
     def largest(cls, spec: BaseSpec) -> tuple[int, int]:
-        """A column for each landmark."""
+        """Return the number of landmarks, and as many columns."""
         return _size(spec), _size(spec)
 
     @classmethod
     def frozen_bytes(cls, spec: BaseSpec) -> int:
-        """The root, and landmarks in the larger of their two forms."""
+        """Return the memory of the root, and of landmarks in the larger of their two forms."""
         arrays = cls.frozen(spec)
         of_dense = arrays["landmarks"].nbytes
         return arrays["root"].nbytes + max(of_dense, sum(array.nbytes for array in arrays.values()) - of_dense)
 
     @classmethod
     def drawing_bytes(cls, spec: BaseSpec) -> int:
-        """A kernel block of landmarks or pilots, decomposed, the arrays twice, and some features; not the dataset."""
+        """Return the memory of decomposing a block of landmarks or pilots, of the arrays twice, and of some features.
+
+        The dataset is not counted.
+        """
         s, measured_features, side = _size(spec), 0, _size(spec)
         if isinstance(spec.sampler, Landmarks):
             learned = MOST_MEASURED if spec.sampler.rows is None else min(spec.sampler.rows, MOST_MEASURED)
@@ -352,7 +356,7 @@ class LandmarkMap(FeatureMap):
 
     @classmethod
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
-        """Select landmarks, or take those that came, and decompose their kernel block."""
+        """Select landmarks, or take the uploaded ones, and decompose their kernel block."""
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
@@ -379,7 +383,7 @@ class LandmarkMap(FeatureMap):
         return Built(made, s, rank, warnings, report)
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Features of the rows."""
+        """Compute the features of the rows."""
         return self._of(rows, "/vectors", pause)
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
@@ -387,11 +391,11 @@ class LandmarkMap(FeatureMap):
         self._features.check(self.prepare_rows(rows, pointer))
 
     def operations(self, rows: Rows) -> int:
-        """Multiplications of kernel values and of the product with the root."""
+        """Return the cost of kernel values and of the product with the root, in multiplications of a matrix product."""
         return self._features.operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
-        """Inner products of the features, (n, m)."""
+        """Compute inner products of the features, (n, m)."""
         of_x, of_y = self._of(x, "/x", pause), self._of(y, "/y", pause)
         gram = np.zeros((len(of_x), len(of_y)), self.gram_dtype)
         add_products(gram, of_x, of_y, self.threads, pause)
@@ -400,14 +404,14 @@ class LandmarkMap(FeatureMap):
         return gram
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
-        """The kernel itself, (n, m); with `normalize`, of rows scaled to k(x, x) = 1."""
+        """Compute the exact kernel, (n, m); with `normalize`, of rows scaled to k(x, x) = 1."""
         gram = super().exact_gram(x, y, pause)
         if self.spec.normalize:
             gram /= np.outer(self._norms(x), self._norms(y))
         return gram
 
     def exact_pairs(self, x: Rows, y: Rows) -> Matrix:
-        """The kernel itself, pair by pair; with `normalize`, of rows scaled to k(x, x) = 1."""
+        """Compute the exact kernel, pair by pair; with `normalize`, of rows scaled to k(x, x) = 1."""
         found = super().exact_pairs(x, y)
         if self.spec.normalize:
             found /= self._norms(x) * self._norms(y)
@@ -415,11 +419,11 @@ class LandmarkMap(FeatureMap):
 
     @property
     def is_random(self) -> bool:
-        """Whether landmarks were selected; those that came are the same for every seed."""
+        """Whether landmarks were selected by the seed; uploaded landmarks are the same for every seed."""
         return isinstance(self.spec.sampler, Landmarks)
 
     def baseline(self, seed: int) -> BaseSpec | None:
-        """The spec of a map of Monte Carlo frequencies of as many columns, where the kernel has frequencies."""
+        """Return the spec of a map of Monte Carlo frequencies with as many columns; None if there is no such map."""
         if not isinstance(self.kernel, ShiftInvariantKernel):
             return None
         sampler, s = MonteCarlo(kind="monte_carlo"), max(1, self.n_output // 2)
@@ -429,18 +433,18 @@ class LandmarkMap(FeatureMap):
             return None
 
     def anchors(self) -> Rows:
-        """The landmarks."""
+        """Return the landmarks."""
         return self._landmarks
 
     def refusal(self, wanted: Gives, called: str = "this map") -> InvalidInput:
-        """The refusal of codes and of frequencies."""
+        """Return the error for codes, or for another result that landmark maps do not give."""
         of_codes = "codes come from kernel gmm with sampler gcws or dart_minhash"
         of_errors = "gram and max-error measure its error"
         helps = of_codes if wanted is Gives.codes else of_errors
         return InvalidInput(f"{super().refusal(wanted, called).detail}: its features are of landmarks; {helps}")
 
     def _norms(self, rows: Rows) -> Matrix:
-        """√k(x, x) of each row, (n,), and 1 where that is 0, as are all kernels of such a row."""
+        """Compute √k(x, x) of each row, (n,), or 1 if it is 0, as then all kernels of the row are 0."""
         norms = np.sqrt(super().exact_pairs(rows, rows))
         return np.where(norms > 0, norms, 1.0)
 
@@ -453,13 +457,13 @@ class LandmarkMap(FeatureMap):
 
 
 def _kernel(spec: BaseSpec) -> AnyKernel:
-    """The kernel, as it compares rows of the map's dtype."""
+    """Return the kernel, as it compares rows rounded to the map's dtype."""
     kernel = spec.kernel
     return kernel.round_center(spec.numpy_dtype) if isinstance(kernel, GeneralizedMinMax) else kernel
 
 
 def _size(spec: BaseSpec) -> int:
-    """How many landmarks there may be."""
+    """Return the largest possible number of landmarks."""
     if isinstance(spec.sampler, UploadedLandmarks):
         return len(spec.sampler.landmarks)
     if spec.s is None:

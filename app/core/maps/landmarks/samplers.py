@@ -1,4 +1,4 @@
-"""The samplers of the family of landmark maps: rows of a dataset that a method selects, or rows that the client has."""
+"""The samplers of landmark maps: rows that a method selects from a dataset, or rows that the client uploads."""
 
 from enum import StrEnum
 from itertools import chain
@@ -16,13 +16,13 @@ from app.core.samplers.base import AnySampler
 from app.core.samplers.learning import Dataset
 
 _NYSTROM = "Williams and Seeger (2001), Using the Nyström method to speed up kernel machines"
-# Recommendations try no more clusters: with 1,024 of them on letter, cpu, satimage and car the error was .99 to 1.13 of
-# rp_cholesky's, with 256 it was .74 to 1.42 of it.
+# Recommendations try k_means up to this number of clusters: on letter, cpu, satimage and car its error was .99 to 1.13
+# times that of rp_cholesky with 1,024 clusters, and .74 to 1.42 times with 256.
 _MOST_CLUSTERS = 512
 
 
 class Selection(StrEnum):
-    """How rows of a dataset become landmarks."""
+    """Method by which rows of a dataset become landmarks."""
 
     rp_cholesky = "rp_cholesky"
     k_means = "k_means"
@@ -31,9 +31,9 @@ class Selection(StrEnum):
 
 
 class Landmarks(AnySampler):
-    """s landmarks L from a dataset: features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ.
+    """s landmarks L from a dataset: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ.
 
-    A tenth of the rows, at most 1,000, is held out: the report of the map tells the error on rows it has not seen.
+    A tenth of the rows, at most 1,000, is held out, and the report of the map has the error on these rows.
     """
 
     source = (
@@ -63,7 +63,7 @@ class Landmarks(AnySampler):
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
-        """Landmarks from the dataset by the methods with the least errors at so many of them, for every kernel."""
+        """Return landmarks from the dataset by the methods with the least errors at `most` of them, for any kernel."""
         if dataset is None:
             return ()
         best = [Selection.rp_cholesky] + [Selection.k_means] * (most <= _MOST_CLUSTERS)
@@ -71,12 +71,12 @@ class Landmarks(AnySampler):
 
     @property
     def learns(self) -> bool:
-        """Yes: it looks at rows."""
+        """Whether the sampler learns from rows, which is always so."""
         return True
 
 
 class SparseRow(Frozen):
-    """A row by the entries that are not 0."""
+    """A row given by its entries that are not 0."""
 
     indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(fail_fast=True, description="Columns, increasing.")
     values: tuple[float, ...] = Field(fail_fast=True, description="One for each of the indices.")
@@ -89,7 +89,7 @@ Row = Annotated[
 
 
 class UploadedLandmarks(AnySampler):
-    """Landmarks L brought along: features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ."""
+    """Landmarks L given in the request: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ."""
 
     source = _NYSTROM
     choose_when = "For landmarks that were chosen elsewhere, for instance by a model that stays the same."
@@ -107,7 +107,7 @@ class UploadedLandmarks(AnySampler):
     ]
 
     def check_rows(self, input_dim: int) -> None:
-        """Raise InvalidInput for landmarks in two forms, of another width, or with columns out of order."""
+        """Raise InvalidInput for landmarks that mix both forms, have another width, or have columns out of order."""
         first = isinstance(self.landmarks[0], SparseRow)
         for i, row in enumerate(self.landmarks):
             pointer = f"/sampler/landmarks/{i}"
@@ -126,7 +126,7 @@ class UploadedLandmarks(AnySampler):
                 )
 
     def as_rows(self, input_dim: int) -> PostedRows:
-        """The landmarks as rows, as they came: dense, or sparse."""
+        """Return the landmarks as rows, in the form in which they were posted: dense or sparse."""
         parts = [row for row in self.landmarks if isinstance(row, SparseRow)]
         if not parts:
             return np.array(self.landmarks, np.float64)

@@ -1,4 +1,4 @@
-"""The ways to select landmarks. A new one is a file of its own and its name in this list."""
+"""Methods of selecting landmarks. A new method takes a file of its own, and an entry in `SELECTIONS`."""
 
 from app.core.maps.landmarks.selection import k_means, leverage, rp_cholesky, uniform
 from app.core.maps.landmarks.selection.base import Select, Selected
@@ -9,6 +9,6 @@ SELECTIONS: dict[str, Select] = {
     "leverage": leverage.select,
     "uniform": uniform.select,
 }
-"""The ways by name."""
+"""Selection methods by name."""
 
 __all__ = ["SELECTIONS", "Select", "Selected"]

@@ -1,4 +1,4 @@
-"""Common parts of the ways to select landmarks: kernel values, a basis, results, states, and rows in an order."""
+"""Common parts of the selection methods: kernel values, a basis of landmarks, results, states, ordered selection."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -25,9 +25,9 @@ _SPARSE_ROWS, _DENSE_ENTRIES = 192, 1 << 20
 
 
 def values(kernel: AnyKernel, x: Rows, y: Rows) -> Matrix:
-    """The kernel of prepared rows, both dense or both sparse, (n, d) and (m, d) to (n, m).
+    """Compute the kernel of prepared rows, both dense or both sparse, (n, d) and (m, d) to (n, m).
 
-    That of dense rows is exact, as nearly dependent rows are told apart by it. Sparse rows may have billions of
+    The kernel of dense rows is exact, as it must distinguish nearly dependent rows. Sparse rows may have billions of
     columns: they are made dense a few at a time, if at all.
     """
     if isinstance(x, np.ndarray) or isinstance(y, np.ndarray) or kernel.compares_sparse:
@@ -44,9 +44,9 @@ def values(kernel: AnyKernel, x: Rows, y: Rows) -> Matrix:
 def _drop_columns(
     kernel: AnyKernel, x: sparse.csr_array, y: sparse.csr_array
 ) -> tuple[AnyKernel, sparse.csr_array, sparse.csr_array]:
-    """A kernel and rows of fewer columns with the same values, where the kernel is known to allow it.
+    """Return a kernel and rows of fewer columns with the same kernel values, if the kernel is known to allow it.
 
-    Columns are left out in which no row has an entry, as all differences are 0 there.
+    Columns in which no row has an entry are left out, as all differences are 0 there.
     """
     if not isinstance(kernel, ScaledKernel | CorrelationRbf):
         return kernel, x, y
@@ -60,7 +60,7 @@ def _drop_columns(
 
 
 def own_values(kernel: AnyKernel, rows: Rows) -> Matrix:
-    """The kernel of each row with itself, (n,)."""
+    """Compute the kernel of each row with itself, (n,)."""
     n = rows.shape[0]
     if isinstance(kernel, ShiftInvariantKernel):
         return np.full(n, kernel.at_zero(rows.shape[1]))
@@ -74,7 +74,7 @@ def own_values(kernel: AnyKernel, rows: Rows) -> Matrix:
 
 
 def operations_per_row(kernel: AnyKernel, x: Rows, y: Rows) -> int:
-    """Multiplications of a matrix product that take as long as `values` takes for one row of x, on average."""
+    """Return the mean cost of `values` for one row of x, counted in multiplications of a matrix product."""
     if not y.shape[0]:
         return 0
     if isinstance(x, np.ndarray) or kernel.compares_sparse:
@@ -83,16 +83,16 @@ def operations_per_row(kernel: AnyKernel, x: Rows, y: Rows) -> int:
 
 
 def stack_rows(blocks: Sequence[Rows]) -> Rows:
-    """Blocks of rows below each other; all are dense, or all are sparse."""
+    """Stack blocks of rows on top of each other; all are dense, or all are sparse."""
     if isinstance(blocks[0], np.ndarray):
         return np.concatenate([block for block in blocks if isinstance(block, np.ndarray)])
     return sparse.csr_array(sparse.vstack([block for block in blocks if sparse.issparse(block)], format="csr"))
 
 
 ROUNDING = 1e-10
-"""A residual below this part of k(x, x) counts as 0: the last landmarks then lose few digits to those before."""
+"""Share of k(x, x) below which a residual counts as 0: then the last landmarks lose few digits to earlier ones."""
 
-# What is computed in one part, a tenth of a second or less: kernel values, multiplications, entries of rows.
+# Limits of one part of the work, a tenth of a second or less: kernel values, multiplications, entries of rows.
 _VALUES_PER_PART, _OPERATIONS_PER_PART, _ENTRIES_PER_PART = 1 << 17, 1 << 26, 1 << 20
 _MOST_PER_OFFER = 256
 
@@ -107,25 +107,25 @@ class Coordinates:
         return len(self._matrix)
 
     def of(self, rows: Rows) -> Matrix:
-        """The coordinates of the rows, (n, s)."""
+        """Compute the coordinates of the rows, (n, s)."""
         if not len(self):
             return np.empty((rows.shape[0], 0))
-        # One product for a block of rows: its bits hang on the size of the block, which no number of threads changes.
+        # One product for a block of rows: its bits depend on the size of the block, which does not depend on threads.
         return values(self.kernel, rows, self.landmarks) @ self._matrix.T
 
     def residuals(self, rows: Rows, least: float = ROUNDING) -> Matrix:
-        """k(x, x) − ‖w(x)‖² of the rows, (n,); 0 where it is not above this part of k(x, x)."""
+        """Compute k(x, x) − ‖w(x)‖² of the rows, (n,); 0 where it is at most `least` times k(x, x)."""
         diagonal, w = own_values(self.kernel, rows), self.of(rows)
         left: Matrix = diagonal - np.einsum("ij,ij->i", w, w)
         left[left <= least * diagonal] = 0
         return left
 
     def rows_per_part(self, rows: Rows) -> int:
-        """Of how many rows the coordinates are computed between two pauses."""
+        """Return the number of rows whose coordinates are computed between two pauses."""
         s, compared = max(1, len(self)), operations_per_row(self.kernel, rows, self.landmarks)
         most = min(_VALUES_PER_PART // s, _OPERATIONS_PER_PART // (s * s + compared))
         if isinstance(rows, np.ndarray):
-            # Landmarks are brought into float64 too, so that as many rows take no more memory.
+            # Landmarks are converted to float64 anyway, so converting as many rows takes no more memory.
             most = min(most, max(s, _ENTRIES_PER_PART // int(rows.shape[1])))
         return max(1, most)
 
@@ -133,8 +133,8 @@ class Coordinates:
 class Basis(Coordinates):
     """Landmarks among some rows, and coordinates in which ⟨w(x), w(y)⟩ is their Nyström approximation of k(x, y).
 
-    With K(L, L) = C Cᵀ, w(x) = k(x, L) C^(−T). Landmarks are added some at a time; the same in the same steps have
-    the same bits.
+    With K(L, L) = C Cᵀ, w(x) = k(x, L) C^(−T). Landmarks are added some at a time; the same landmarks added in the same
+    steps have the same bits.
     """
 
     def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
@@ -143,13 +143,13 @@ class Basis(Coordinates):
 
     @property
     def rows_per_offer(self) -> int:
-        """How many rows to offer, or to add, at a time."""
+        """Number of rows to offer, or to add, at a time."""
         return min(_MOST_PER_OFFER, self.rows_per_part(self._rows))
 
     def accept(self, numbers: Whole, thresholds: Matrix) -> Whole:
-        """Which of these rows, (n,), become landmarks, if they are offered one after the other; nothing is added.
+        """Return the positions in `numbers`, (n,), of rows that become landmarks if offered in order; add nothing.
 
-        A row is accepted if its residual, after those accepted before it, is above its threshold and no rounding.
+        A row is accepted if its residual, after rows accepted before it, is above its threshold and above rounding.
         """
         rows = self._rows[numbers]
         w, diagonal = self.of(rows), own_values(self.kernel, rows)
@@ -167,11 +167,11 @@ class Basis(Coordinates):
         return np.array(found, np.int64)
 
     def add(self, numbers: Whole) -> None:
-        """Make landmarks of these rows, which were accepted."""
+        """Add these rows, which were accepted, as landmarks."""
         rows = self._rows[numbers]
         w = self.of(rows)
         factor = _cholesky(values(self.kernel, rows, rows) - w @ w.T, ROUNDING * own_values(self.kernel, rows))
-        # The inverse of [[C, 0], [w, factor]], whose upper part is there.
+        # The inverse of [[C, 0], [w, factor]], whose upper part is `_matrix`.
         beside = np.hstack([-w @ self._matrix, np.eye(len(numbers))])
         lower = scipy.linalg.solve_triangular(factor, beside, lower=True, check_finite=False)
         self._matrix = np.vstack([np.pad(self._matrix, ((0, 0), (0, len(numbers)))), lower])
@@ -179,7 +179,7 @@ class Basis(Coordinates):
 
 
 def _cholesky(matrix: Matrix, least: Matrix) -> Matrix:
-    """The lower Cholesky factor of a matrix, (n, n), whose pivots are at least these, (n,), but for rounding."""
+    """Return the lower Cholesky factor of a matrix, (n, n); pivots are raised to `least`, (n,), against rounding."""
     factor = matrix.copy()
     for j in range(len(factor)):
         factor[j, j] = np.sqrt(max(factor[j, j], least[j]))
@@ -189,37 +189,38 @@ def _cholesky(matrix: Matrix, least: Matrix) -> Matrix:
 
 
 class Selected(NamedTuple):
-    """Landmarks, and figures about them."""
+    """Selected landmarks, and figures about them."""
 
     landmarks: Rows
-    """At most s of them, (s', d), as the kernel compares them: none is a combination of the others."""
+    """At most s landmarks, (s', d), as the kernel compares them: no landmark is a combination of the others."""
     report: dict[str, float]
-    """As the methods say."""
+    """Figures by name, which each selection method describes."""
 
 
 Select = Callable[[AnyKernel, Rows, int, Rng, Progress, int], Selected]
-"""Selects landmarks: kernel, prepared rows (n, d), how many at most, random numbers, progress, number of threads.
+"""Function that selects landmarks.
 
-What it selects depends on the state of the random numbers when it is called, and not on the threads. InvalidInput if
-all rows have kernel 0 with themselves.
+Its arguments: kernel, prepared rows (n, d), maximum number of landmarks, random generator, progress, number of threads.
+The selection depends on the state of the generator at the call, and not on the threads. InvalidInput if k(x, x) is 0
+for all rows.
 """
 
 
 class Run:
-    """One run of a selection: its progress, in stages of equal length, and the arrays it goes on from."""
+    """One run of a selection: its progress, in stages of equal length, and the arrays to resume from."""
 
     def __init__(self, s: int, progress: Progress, threads: int, stages: int = 1) -> None:
         self.s, self.threads = s, threads
         self.kept: dict[str, Array] = unpack_arrays(progress.restore())
-        """The state, by name. It is changed only between two pauses."""
+        """Arrays of the state by name. They are changed only between two pauses."""
         self._progress, self._stages = progress, stages
 
     def pause(self) -> None:
-        """Offer the state."""
+        """Offer the state to the progress, which may keep it, and may end the work."""
         self._progress.checkpoint(partial(pack_arrays, **self.kept))
 
     def basis(self, kernel: AnyKernel, rows: Rows) -> Basis:
-        """A basis with the landmarks that an earlier attempt has found, in the same steps, so with the same bits."""
+        """Return a basis with the landmarks of an earlier attempt, added in the same steps, so with the same bits."""
         found, start = Basis(kernel, rows), 0
         for end in self.kept.get("ends", []):
             found.add(self.kept["numbers"][start:end])
@@ -228,13 +229,16 @@ class Run:
         return found
 
     def tell(self, stage: int, done: int, of: int) -> None:
-        """Report how much of a stage is done, as if there were a step for each landmark."""
+        """Report that a stage is done to the part `done`/`of`, on a scale of one step for each landmark."""
         self._progress.report(self.s * (stage * of + done) // (self._stages * of), self.s)
 
     def by_row(
         self, name: str, of: Callable[[Rows], Matrix], rows: Rows, per_part: int, stage: int | None = None
     ) -> Matrix:
-        """One number for each row, (n,), in parts; those of finished parts are kept. A stage is told of, if given."""
+        """Compute one number for each row, (n,), in parts, and keep those of finished parts in the state `name`.
+
+        The progress of the `stage`, if given, is reported.
+        """
         n = rows.shape[0]
         values = np.empty(n)
         before = self.kept.get(name, values[:0])
@@ -257,13 +261,13 @@ class Run:
 
 
 def streams(rng: Rng) -> Callable[[int], Rng]:
-    """Gives random numbers of a step, the same whether or not the steps before were done by this process."""
+    """Return a function that makes the random generator of a step; a resumed run so draws the same numbers."""
     words = rng.integers(1 << 63, size=4).tolist()
     return lambda step: np.random.Generator(np.random.PCG64(np.random.SeedSequence([*words, step])))
 
 
 def offer(basis: Basis, run: Run, candidates: Whole, thresholds: Matrix) -> int:
-    """Make landmarks of those candidates that are accepted, as `Basis.accept` says, up to s in all; their count."""
+    """Add the candidates that `Basis.accept` accepts as landmarks, up to s in all; return how many were added."""
     taken = candidates[basis.accept(candidates, thresholds)][: run.s - len(basis)]
     if len(taken):
         basis.add(taken)
@@ -273,7 +277,7 @@ def offer(basis: Basis, run: Run, candidates: Whole, thresholds: Matrix) -> int:
 
 
 def take_in_order(basis: Basis, run: Run, order: Whole, stage: int = 0) -> None:
-    """Make landmarks of the first s rows in this order that are no combinations of those before."""
+    """Add the first rows in this order as landmarks, up to s in all, except combinations of earlier ones."""
     position = int(run.kept.get("position", 0))
     while len(basis) < run.s and position < len(order):
         block = order[position : position + basis.rows_per_offer]
@@ -285,7 +289,7 @@ def take_in_order(basis: Basis, run: Run, order: Whole, stage: int = 0) -> None:
 
 
 def finish(basis: Basis, **report: float) -> Selected:
-    """The result; InvalidInput if there are no landmarks."""
+    """Return the result of a selection; InvalidInput if there are no landmarks."""
     if not len(basis):
         reason = "all rows have kernel 0, with themselves and all others: nothing can be learned from them"
         raise InvalidInput(reason, "/sampler/dataset")

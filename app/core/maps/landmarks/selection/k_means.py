@@ -1,4 +1,4 @@
-"""Landmarks that are centres of clusters, and how far a centre is from being as good as a row itself."""
+"""Landmarks that are centres of clusters, and the distances of rows from centres."""
 
 from collections.abc import Callable
 from typing import Literal
@@ -15,20 +15,20 @@ from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
 
-# What is computed in one part, a tenth of a second or less: differences of entries, kernel values, multiplications.
+# Limits of one part of the work, a tenth of a second or less: differences of entries, kernel values, multiplications.
 _DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17, 1 << 26
-# Farther is as far: sums of distances stay in the range of float64.
+# Largest distance: larger ones are cut to it, so that sums of distances stay in the range of float64.
 _FARTHEST = 1e290
 
 
 class ScaledDistances:
-    """Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of that metric; 1e290 where it is more."""
+    """Distances Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of metric cityblock; at most 1e290."""
 
     def __init__(self, kernel: ScaledKernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, kernel.scaled_rows(dense(rows))
 
     def to(self, part: slice, centres: Rows) -> Matrix:
-        """By differences, so that equal rows have distance 0."""
+        """Compute the distances from differences, so that equal rows have distance 0."""
         scaled = self._kernel.scaled_rows(dense(centres))
         metric: Literal["cityblock", "sqeuclidean"] = (
             "cityblock" if self._kernel.metric == "cityblock" else "sqeuclidean"
@@ -37,18 +37,18 @@ class ScaledDistances:
         return np.minimum(found, _FARTHEST, out=found)
 
     def per_part(self, k: int) -> int:
-        """As many as have so many differences."""
+        """Return how many rows to compare with k centres at a time, for a bounded number of differences."""
         return max(1, _DIFFERENCES_PER_PART // (k * int(self._rows.shape[1])))
 
 
 class KernelDistances:
-    """k(x, x) + k(c, c) − 2 k(x, c), the squared distance in the kernel's own space; 0 where it is rounding."""
+    """Squared distances in the feature space of the kernel, k(x, x) + k(c, c) − 2 k(x, c); 0 where it is rounding."""
 
     def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, rows
 
     def to(self, part: slice, centres: Rows) -> Matrix:
-        """By kernel values."""
+        """Compute the distances from kernel values."""
         rows = self._rows[part]
         sizes = own_values(self._kernel, rows)[:, None] + own_values(self._kernel, centres)
         found = sizes - 2 * values(self._kernel, rows, centres)
@@ -56,42 +56,42 @@ class KernelDistances:
         return found
 
     def per_part(self, k: int) -> int:
-        """As many as have so many kernel values."""
+        """Return how many rows to compare with k centres at a time, for a bounded cost of kernel values."""
         operations = base.operations_per_row(self._kernel, self._rows, self._rows[:1])
         return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
 
 
 Distances = ScaledDistances | KernelDistances
-"""Distances of some rows to centres; the sum over all rows is what clusters make small.
+"""Distances of rows from centres; clustering minimises their sum over all rows.
 
-`to` gives distances of some of the n rows to centres, (k, d), as (rows of the part, k); `per_part` how many rows are
-compared with k centres between two pauses.
+`to` returns distances of some of the n rows from centres, (k, d), as (rows of the part, k); `per_part` returns how many
+rows are compared with k centres between two pauses.
 """
 
 
 def distances_of(kernel: AnyKernel, rows: Rows) -> Distances:
-    """Those of scaled rows, where the kernel is one of them and the rows are dense; else those by kernel values."""
+    """Return distances of scaled rows if the kernel has scales and rows are dense; else distances by kernel values."""
     if isinstance(kernel, ScaledKernel) and isinstance(rows, np.ndarray):
         return ScaledDistances(kernel, rows)
     return KernelDistances(kernel, rows)
 
 
 _STEPS = 10
-# Rows that are clustered: so many, or so many a landmark, as far as they have no more entries.
+# The most rows that are clustered: in all, or for each landmark if that is more; and the most entries of these rows.
 _ROWS, _ROWS_PER_LANDMARK, _MOST_ENTRIES = 1 << 14, 16, 1 << 25
-# Members with which each is compared where the one in the middle is looked for.
+# Members of a cluster with which each member is compared to find the one in the middle.
 _COMPARED = 256
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
-    """Centres of s clusters of the rows, after k-means++ and ten of Lloyd's steps, or fewer if nothing changes.
+    """Select the centres of s clusters of the rows, by k-means++ and ten of Lloyd's steps, or fewer if nothing changes.
 
     Source: Zhang, Tsang and Kwok (2008), Improved Nyström low-rank approximation and error analysis; seeds by Arthur
-    and Vassilvitskii (2007). Distances are those of `distances_of`. A centre is the mean of its rows; the median in
-    each coordinate where the metric is cityblock. Where the kernel refuses the mean it is the row next to all others
-    of the cluster by kernel values, and so are all centres of sparse rows too long to be made dense.
+    and Vassilvitskii (2007). Distances are those of `distances_of`. A centre is the mean of its rows, or the median in
+    each coordinate if the metric is cityblock. If the kernel refuses the mean, the centre is the row of the cluster
+    nearest to all its rows by kernel values. So are all centres of sparse rows that are too long to be made dense.
 
-    Clustered is a uniform sample of 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries.
+    A uniform sample is clustered: 2¹⁴ rows or 16 s, whichever is more, with up to 2²⁵ entries, but at least s rows.
     """
     run, stream, n = Run(s, progress, threads, stages=2), base.streams(rng), rows.shape[0]
     entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
@@ -111,7 +111,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
 
 def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run: Run) -> Whole:
-    """The numbers of up to s rows, each drawn in proportion to its distance to the nearest before it (k-means++)."""
+    """Draw the numbers of up to s rows, each in proportion to its distance from the nearest earlier one (k-means++)."""
     n = sample.shape[0]
     seeds: Whole = run.kept.get("seeds", np.empty(0, np.int64))
     nearest: Matrix = run.kept.get("nearest", np.ones(n))
@@ -130,7 +130,7 @@ def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run
 
 
 def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
-    """The distances of all n rows to one centre, (1, d): (n,)."""
+    """Compute the distances of all n rows from one centre, (1, d): (n,)."""
     found = np.empty(n)
 
     def fill(part: slice) -> None:
@@ -141,7 +141,7 @@ def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
 
 
 def _assign(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
-    """The nearest centre of each row, (n,). A centre that is nearest to none gets the row that is farthest from its."""
+    """Return the nearest centre of each row, (n,). A centre without rows gets the row farthest from its own centre."""
     k = centres.shape[0]
     labels, cost = np.empty(n, np.int64), np.empty(n)
 
@@ -160,7 +160,7 @@ def _assign(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
 
 
 def _move(kernel: AnyKernel, distances: Distances, sample: Rows, run: Run) -> None:
-    """Lloyd's steps, in `labels` of what is kept."""
+    """Do Lloyd's steps, and keep the `labels` in the state."""
     while (step := int(run.kept["step"])) < _STEPS:
         before = run.kept["labels"]
         labels = _assign(distances, _centres(kernel, sample, before, run), sample.shape[0], run)
@@ -171,7 +171,7 @@ def _move(kernel: AnyKernel, distances: Distances, sample: Rows, run: Run) -> No
 
 
 def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
-    """The centres of the clusters, (k, d), in the dtype of the rows; no cluster is empty."""
+    """Compute the centres of the clusters, (k, d), in the dtype of the rows; no cluster is empty."""
     order = np.argsort(labels, kind="stable")
     clusters = np.split(order, np.cumsum(np.bincount(labels))[:-1])
     found = []
@@ -182,7 +182,7 @@ def _centres(kernel: AnyKernel, sample: Rows, labels: Whole, run: Run) -> Rows:
 
 
 def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
-    """The centre of one cluster, (1, d)."""
+    """Compute the centre of one cluster, (1, d)."""
     if members.shape[0] == 1 or not isinstance(members, np.ndarray):
         return _middle(kernel, members, run)
     of = np.median if kernel.metric == "cityblock" else np.mean
@@ -197,7 +197,7 @@ def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
 
 
 def _middle(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
-    """The member with the least distance to the mean of all in the kernel's own space, or of 256 of many, (1, d)."""
+    """Return the member nearest to the mean of all, or of 256 of many, in the feature space of the kernel, (1, d)."""
     n = members.shape[0]
     compared = members[np.linspace(0, n - 1, min(n, _COMPARED)).astype(np.int64)]
     cost = np.empty(n)

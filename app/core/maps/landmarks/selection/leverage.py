@@ -10,20 +10,20 @@ from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
 MOST_PILOTS = 1024
-"""Rows that stand for all others."""
-# Least ridge, in parts of the largest eigenvalue: scores are then more than rounding.
+"""Maximum number of pilots, the rows that represent all others."""
+# Least ridge, relative to the largest eigenvalue: with a smaller one, scores would be rounding.
 _LEAST_RIDGE = 1e-10
 _HALVINGS = 100
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
-    """Rows drawn without replacement with probabilities proportional to their ridge leverage scores.
+    """Draw rows without replacement with probabilities proportional to their ridge leverage scores.
 
     The score of row i is l_i = [K (K + λI)^(−1)]_ii (Alaoui and Mahoney, 2015, Fast randomized kernel ridge regression
-    with statistical guarantees, definition 1). λ is the ridge at which the scores sum to s, or to half the pilots
-    where that is less. The scores are estimated from m pilots, a uniform sample of 2s rows, at most 1024, as in
-    Musco and Musco (2017), Recursive sampling for the Nyström method, (8), of which this is one step; with all rows as
-    pilots they are exact. m kernel values a row.
+    with statistical guarantees, definition 1). λ is the ridge at which the scores sum to s, or to half the number of
+    pilots if that is less. The scores are estimated from m pilots, a uniform sample of 2s rows, at most 1024, as in one
+    step of Musco and Musco (2017), Recursive sampling for the Nyström method, (8); with all rows as pilots they are
+    exact. The cost is m kernel values for each row.
 
     The report has `ridge`, λ.
     """
@@ -42,19 +42,19 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
 
 def _draw_order(scores: Matrix, times: Matrix) -> Whole:
-    """The order of successive draws with probabilities proportional to the scores, rows of score 0 being left out.
+    """Return the order of successive draws with probabilities proportional to the scores, without rows of score 0.
 
-    Each row waits for an exponential time of rate `score`, which is times/score (Efraimidis and Spirakis, 2006).
+    Rows are ordered by exponential times whose rates are the scores, times/scores (Efraimidis and Spirakis, 2006).
     """
     positive = np.flatnonzero(scores > 0)
     return positive[np.argsort(times[positive] / scores[positive], kind="stable")]
 
 
 def _pilots(kernel: AnyKernel, rows: Rows, n: int, run: Run) -> tuple[Coordinates, float]:
-    """Coordinates whose residuals are λ times the scores, and λ, from m pilots that stand for n rows.
+    """Return coordinates whose residuals are λ times the scores, and λ, from m pilots that represent n rows.
 
-    The residuals are k(x, x) − k(x, P) (K(P, P) + λm/n I)^(−1) k(P, x); eigenvalues of K are those of K(P, P), times
-    n/m.
+    The residuals are k(x, x) − k(x, P) (K(P, P) + λm/n I)^(−1) k(P, x); eigenvalues of K are estimated by n/m times
+    those of K(P, P).
     """
     m, gram = rows.shape[0], np.empty((rows.shape[0], rows.shape[0]))
     for part in row_blocks(m, Coordinates(kernel, rows, gram).rows_per_part(rows)):
@@ -71,7 +71,7 @@ def _pilots(kernel: AnyKernel, rows: Rows, n: int, run: Run) -> tuple[Coordinate
 
 
 def _ridge(eigenvalues: Matrix, dimension: float) -> float:
-    """The ridge λ at which Σ σ/(σ + λ) is `dimension`, by halving in the logarithm.
+    """Find the ridge λ at which Σ σ/(σ + λ) is `dimension`, by bisection of its logarithm.
 
     It is at least 1e-10 of the largest eigenvalue, and 0 if all are 0.
     """
@@ -79,7 +79,7 @@ def _ridge(eigenvalues: Matrix, dimension: float) -> float:
     if not high:
         return 0.0
     for _ in range(_HALVINGS):
-        middle = float(np.sqrt(low) * np.sqrt(high))  # their product may leave float64
+        middle = float(np.sqrt(low) * np.sqrt(high))  # the product may leave the range of float64
         if (eigenvalues / (eigenvalues + middle)).sum() > dimension:
             low = middle
         else:

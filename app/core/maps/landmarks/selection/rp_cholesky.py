@@ -10,22 +10,22 @@ from app.core.maps.landmarks.selection.base import Basis, Run, Selected, finish,
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 
-# Residuals of all rows are computed anew when more candidates than this part of the rows were refused: candidates cost
-# as much each as a row then does.
+# Residuals of all rows are computed again when the rejected candidates exceed this share of the rows: a candidate costs
+# as much as a row does then.
 _REFUSED_PART = 1 / 8
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
-    """Rows drawn one after the other, each with probability proportional to its residual after those before.
+    """Draw rows one after the other, each with probability proportional to its residual after the earlier ones.
 
     That is the law of Chen, Epperly, Tropp and Webber (2023), Randomly pivoted Cholesky, algorithm 1. Blocks of
-    candidates are drawn by residuals that are out of date, and one is refused with probability 1 − residual now /
-    residual then, as in Epperly, Tropp and Webber (2024), Embrace rejection, algorithm 2.1. There all residuals are
-    brought up to date after each block; here, where that would take a pass over all rows, only when refusals have
-    become as dear. No columns of the kernel are held: memory is that of some numbers for each row.
+    candidates are drawn by outdated residuals, and a candidate is rejected with probability 1 − residual now /
+    outdated residual, as in Epperly, Tropp and Webber (2024), Embrace rejection, algorithm 2.1. There all residuals are
+    updated after each block. Here that would take a pass over all rows, and is done only once rejections have cost as
+    much. No columns of the kernel are held: memory is a few numbers for each row.
 
-    Fewer than s landmarks come back when the residuals of all rows are rounding. The report has `candidates`, how many
-    were drawn.
+    Fewer than s landmarks are returned if the residuals of all rows are rounding. The report has `candidates`, the
+    number of candidates drawn.
     """
     run, stream = Run(s, progress, threads), streams(rng)
     basis = run.basis(kernel, rows)
@@ -35,7 +35,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
         if not residuals.any():
             break
         _draw(basis, run, residuals, stream)
-        if len(basis) == first:  # what is left is rounding, though not below the bound for it
+        if len(basis) == first:  # the residuals are rounding, though above its bound
             break
         run.kept.update(residuals=residuals[:0], refused=np.array(0))
         del run.kept["first"]
@@ -43,7 +43,7 @@ def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, 
 
 
 def _draw(basis: Basis, run: Run, residuals: Matrix, stream: Callable[[int], Rng]) -> None:
-    """Add landmarks until there are s, or too many candidates were refused; residuals (n,) are those to draw by."""
+    """Add landmarks until there are s, or too many candidates were rejected; draw candidates by `residuals`, (n,)."""
     n, cumulative = len(residuals), np.cumsum(residuals)
     refused, drawn = (int(run.kept.get(name, 0)) for name in ("refused", "drawn"))
     while len(basis) < run.s and refused <= n * _REFUSED_PART:

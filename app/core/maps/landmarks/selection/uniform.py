@@ -8,7 +8,7 @@ from app.core.samplers.base import Rng
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
-    """The first s of the rows in random order that are no combinations of those before, such as equal rows.
+    """Select the first s rows in random order, except combinations of earlier rows, such as equal rows.
 
     Source: Williams and Seeger (2001), Using the Nyström method to speed up kernel machines.
     """
