@@ -1,1 +1,1 @@
-"""What operators see of the service in numbers: declared once, counted by every process, told by any of them."""
+"""Metrics of the service for operators: declared once, counted by every process, reported by any process."""

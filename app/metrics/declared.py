@@ -1,4 +1,4 @@
-"""Every metric of the service: its name, its labels, and what it means. The reference is written from this."""
+"""Every metric of the service: name, labels and meaning. The reference documentation is generated from this."""
 
 from functools import partial
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 class Declared(NamedTuple):
-    """A metric. That of a counter ends with `_total` where it is told."""
+    """A metric. The name of a counter ends with `_total` in reports."""
 
     kind: Kind
     name: str
@@ -73,7 +73,7 @@ CPU = _counter(
 RESIDENT = _gauge("bochner_process_resident_bytes", "Resident memory of all processes.", ("role",))
 OPEN_FILES = _gauge("bochner_process_open_files", "Files and sockets that all processes have open.", ("role",))
 COUNTED = tuple(one for one in [*globals().values()] if isinstance(one, Declared))
-"""Counted by the processes of one service, and told as their sum."""
+"""Metrics that the processes of one service count; their sum is reported."""
 
 READY = _gauge("bochner_ready", "1 if the process that was asked is ready, else 0.", ("reason",))
 LAST_BACKUP = _gauge("bochner_last_backup_timestamp_seconds", "When the last `bochner backup` ended, since 1970.")
@@ -90,4 +90,4 @@ JOB_SECONDS_RUN = _histogram("bochner_job_seconds", "Seconds from the first star
 JOB_SECONDS_WAITED = _histogram("bochner_job_wait_seconds", "Seconds that a job has waited for a worker.", ("kind",))
 INFO = _gauge("bochner_info", "1, with versions.", ("version", "numpy", "scipy", "python"))
 ASKED = tuple(one for one in [*globals().values()] if isinstance(one, Declared) and one not in COUNTED)
-"""Asked of the store when somebody looks: every service on one store tells the same of it."""
+"""Metrics that are read at each report, most from the store: all services on one store report the same of it."""

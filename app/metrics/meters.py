@@ -1,12 +1,12 @@
-"""What the processes of a service count, side by side, and how it is told.
+"""Counting in the processes of a service, and the report of their counts together.
 
-Each process holds a slot: a number that no other living process holds, kept by a lock that the system drops with the
-process. It counts in mapped files of its slot, as the client library of Prometheus has them, so that what it has
-counted stays when it is killed. The next process that takes the slot goes on counting where the dead one stopped: no
-counter goes down, and there are no more files than there were processes at a time. Gauges of a slot that nobody holds
-are removed.
+Each process holds a slot: a number that no other living process holds, secured by a lock that the system releases when
+the process ends. The process counts in memory-mapped files of its slot, those of the Prometheus client library, so that
+its counts remain if it is killed. The next process that takes the slot continues where the dead one stopped: no counter
+goes down, and there are only as many files as there were processes at the same time. Gauges of a slot that no process
+holds are removed.
 
-Once a second each process writes down that it lives, and how much memory and time it takes.
+Once a second each process records that it lives, and how much memory and time it takes.
 """
 
 import fcntl
@@ -33,30 +33,30 @@ from app.metrics.declared import Declared
 
 logger = logging.getLogger(__name__)
 
-# Counting must never wait for a disk: a page of a file that is just being written back cannot be changed.
+# Counting must never wait for a disk: a page of a file cannot be changed while it is written back.
 _MEMORY = Path("/dev/shm")  # noqa: S108 - directories there are made by mkdtemp
 _PREFIX = "bochner-metrics-"
 _SERVICE = "service.lock"
 _KIB = 1 << 10
-# What the files of a process take, from the beginning: a mapped page that finds no room ends its process.
+# Sizes of the files of a process, allocated from the start: if a mapped page finds no room, the process dies.
 _SIZES = {"counter": 256 * _KIB, "histogram": 1024 * _KIB, "gauge_livesum": 64 * _KIB}
-# Containers have 64 MiB there.
+# Containers have 64 MiB in /dev/shm.
 _LEAST_FREE = 32 << 20
-# So long may a service take from making its directory to locking it.
+# Seconds that a service may take from making its directory to locking it.
 _NEW_SECONDS = 60.0
 
-# Between two beats.
+# Time between two heartbeats.
 _SECONDS = 1.0
 
 LIVE_SUM: Literal["livesum"] = "livesum"
-"""The mode of all gauges: the sum over the processes that live."""
+"""Mode of all gauges: the sum over the living processes."""
 
 
 @contextmanager
 def share_directory() -> Iterator[Path]:
-    """A directory for the processes of a service, for the length of a with block.
+    """Make a directory for the processes of a service, for the duration of a with block.
 
-    Those that killed services have left are removed.
+    Directories that killed services have left are removed.
     """
     for parent in {*_parents()}:
         for left in parent.glob(_PREFIX + "*"):
@@ -70,9 +70,9 @@ def share_directory() -> Iterator[Path]:
 
 
 class Slot:
-    """The slot of this process in a directory. Metrics that are made from now on count in its files.
+    """The slot of this process in a directory. Metrics that are made after it count in its files.
 
-    A process has one, and keeps it to its end.
+    A process has one slot, and keeps it until it ends.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -87,22 +87,22 @@ class Slot:
         for kind, size in _SIZES.items():
             path = directory / f"{kind}_{number}.db"
             if not path.exists():
-                new = path.with_suffix(".new")  # others may look at any moment, and cannot read half a file
+                new = path.with_suffix(".new")  # other processes may read it at any moment, and cannot read half a file
                 new.write_bytes(bytes(size))
                 new.rename(path)
         values.ValueClass = values.MultiProcessValue(lambda: number)
 
     def register(self, registry: CollectorRegistry) -> None:
-        """Have a registry collect what all processes have counted."""
+        """Make a registry collect what all processes have counted."""
         for path in self._directory.glob("[0-9]*.lock"):
             if path.stem != str(self._number):
-                with suppress(_Taken), _lock(path):  # nobody holds it: its gauges go
+                with suppress(_Taken), _lock(path):  # no process holds it: remove its gauges
                     multiprocess.mark_process_dead(path.stem, str(self._directory))
         multiprocess.MultiProcessCollector(registry, str(self._directory))
 
 
 def _parents() -> Iterator[Path]:
-    """Where a directory may be, the best place first."""
+    """Yield the places where a directory may be, the best first."""
     if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _LEAST_FREE:
         yield _MEMORY
     yield Path(tempfile.gettempdir())
@@ -121,10 +121,10 @@ class _Taken(Exception):
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
-    """Lock a file for the length of a with block; _Taken if another process has locked it.
+    """Lock a file for the duration of a with block; raise _Taken if another process has locked it.
 
-    The lock is not handed on to processes that begin as copies of this one, as those of jobs do, and their end does not
-    free it.
+    Processes that begin as copies of this one, as those of jobs do, do not inherit the lock, and their end does not
+    release it.
     """
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -141,22 +141,22 @@ _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE"})
 
 
 def counter(of: Declared) -> Counter:
-    """A counter as it was declared. It is told by the slot of the process, and in no registry."""
+    """Make a declared counter. The slot of the process reports it; it is in no registry."""
     return Counter(of.name, of.told, of.labels, registry=None)
 
 
 def gauge(of: Declared) -> Gauge:
-    """A gauge likewise."""
+    """Make a declared gauge, which the slot of the process reports."""
     return Gauge(of.name, of.told, of.labels, registry=None, multiprocess_mode=LIVE_SUM)
 
 
 def histogram(of: Declared) -> Histogram:
-    """A histogram likewise."""
+    """Make a declared histogram, which the slot of the process reports."""
     return Histogram(of.name, of.told, of.labels, registry=None, buckets=of.buckets)
 
 
 class Meters:
-    """The counters of a process that serves requests, in its slot. A process has one."""
+    """The metrics of a process that serves requests, in its slot. A process has one instance."""
 
     def __init__(self, slot: Slot) -> None:
         self.slot = slot
@@ -171,12 +171,12 @@ class Meters:
         self._store = histogram(declared.STORE_SECONDS)
         self.damaged = counter(declared.DAMAGED)
         self.in_flight = 0
-        """Requests in work."""
+        """Number of requests that have begun and not ended."""
         self.connections = 0
-        """Connections of clients."""
+        """Number of open connections of clients."""
 
     def request(self, method: str, route: str, status: int, seconds: float, rows: int, came: int, sent: int) -> None:
-        """Count a request that is over."""
+        """Count a request that has ended."""
         method = method if method in _METHODS else "other"
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
@@ -196,12 +196,12 @@ class Meters:
         self._waited.labels(waits_for).observe(seconds)
 
     def batch(self, requests: int, rows: int) -> None:
-        """Count small requests that are computed together."""
+        """Count a batch of small requests that are computed together."""
         self._batch_requests.observe(requests)
         self._batch_rows.observe(rows)
 
     def count_use(self, was_ready: bool) -> None:
-        """Count a use of what may be ready in memory."""
+        """Count a use of a map, dataset or index: a cache hit if it was ready in memory, else a miss."""
         (self._hits if was_ready else self._misses).inc()
 
     def asked_store(self, command: str, seconds: float, failed: bool) -> None:
@@ -209,7 +209,7 @@ class Meters:
         self._store.labels(command, "error" if failed else "ok").observe(seconds)
 
     def render(self, accept: str, asked: Collector) -> tuple[bytes, str]:
-        """All that the processes of the service have counted, and what `asked` collects besides; and its media type."""
+        """Return the counts of all processes of the service with what `asked` collects, and the media type."""
         registry = CollectorRegistry()
         self.slot.register(registry)
         registry.register(asked)
@@ -218,12 +218,12 @@ class Meters:
 
 
 class Heartbeat:
-    """Tells of this process.
+    """Reports once a second that this process lives, and its use of processor, memory and files.
 
     Args:
         slot: that of the process.
-        role: what the process is, as in `declared.LABELS`.
-        sample: sets gauges of the process besides.
+        role: `server` or `worker`, see `declared.LABELS`.
+        sample: sets further gauges of the process.
     """
 
     def __init__(self, slot: Slot, role: str, sample: Callable[[], None] = lambda: None) -> None:
@@ -238,13 +238,13 @@ class Heartbeat:
         self._beating = threading.Lock()
 
     def start(self) -> None:
-        """Beat until the process ends."""
+        """Start a thread that beats until the process ends."""
         threading.Thread(target=self._run, name="heartbeat", daemon=True).start()
 
     def beat(self) -> None:
-        """Tell how things are now."""
-        with self._beating:  # else two threads would both add what is new
-            # With that of its children that have ended: the processes of jobs.
+        """Update the processor time and the gauges of this process."""
+        with self._beating:  # else two threads would both add the same processor time
+            # Includes children that have ended, which are the processes of jobs.
             times = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
             used = sum(one.ru_utime + one.ru_stime for one in times)
             self._cpu.inc(max(0.0, used - self._told))
@@ -257,6 +257,6 @@ class Heartbeat:
         while True:
             try:
                 self.beat()
-            except Exception:  # what went wrong once is no reason to tell nothing any more
+            except Exception:  # one failure must not end the reports
                 logger.exception("the process could not tell how it is")
             time.sleep(_SECONDS)
