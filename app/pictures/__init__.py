@@ -1,6 +1,6 @@
-"""Drawings as SVG and PNG. `figures` is imported with the first picture: Matplotlib takes half a second and 40 MB."""
+"""Figures as SVG and PNG. `figures` is imported for the first figure: Matplotlib takes half a second and 40 MB."""
 
 SVG = "image/svg+xml"
-"""Transparent, with text and axes in the colour of the page, light or dark."""
+"""Media type of transparent figures, with text and axes in a colour for light or dark pages."""
 PNG = "image/png"
-"""On white."""
+"""Media type of figures on white."""

@@ -1,4 +1,4 @@
-"""Drawings as figures of Matplotlib, in SVG and in PNG."""
+"""Rendering of a `Drawing` by Matplotlib, as SVG and as PNG."""
 
 import io
 import re
@@ -20,14 +20,14 @@ from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
 from app.core.drawing import Beyond, Curve, Density, Drawing, Histogram, Mark, Panel, Scale, Star
 
-# Not a colour of any picture: stands for the page's own until the drawing is done. In a PNG it is black.
+# No figure uses this colour: in an SVG, the page's own colour replaces it at the end. In a PNG it is black.
 INK = "#010203"
 _STYLE = "<style>svg{color:#222}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
-# As Matplotlib writes a cell, rounded: left, bottom, right and top.
+# A rectangular cell as Matplotlib writes it, with rounded numbers: left, bottom, right and top.
 _CELL = re.compile(r"M (\S+) (\S+) \nL (\S+) \2 \nL \3 (\S+) \nL \1 \4 \nz\n?")
 _PATH = re.compile(r'(?<= d=")[^"]+')
 _NUMBER = re.compile(r"-?\d+\.\d{2,}")
-# 144 dots an inch: sharp on a screen of two dots a pixel, and a megapixel a picture or less.
+# 144 dots per inch: sharp on a screen of two dots per pixel, and a megapixel per figure or less.
 _DOTS_PER_INCH = 144
 _PANEL_WIDTH, _LEGEND_WIDTH, _MARGIN, _TITLE_HEIGHT = 5.0, 2.4, 1.0, 0.35
 _FEW_DECADES = 2.5
@@ -46,12 +46,12 @@ rcParams.update(
         **dict.fromkeys(("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK),
     }
 )
-# The library draws in one thread only, so pictures are drawn one after the other.
+# Matplotlib draws in one thread only, so figures are drawn one after the other.
 _ONE_AT_A_TIME = Lock()
 
 
 def svg(drawing: Drawing) -> bytes:
-    """The drawing as an SVG document; always the same bytes for the same drawing."""
+    """Return the drawing as an SVG document; always the same bytes for the same drawing."""
     buffer = io.StringIO()
     with _draw_figure(drawing) as figure:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
@@ -61,7 +61,7 @@ def svg(drawing: Drawing) -> bytes:
 
 
 def png(drawing: Drawing) -> bytes:
-    """The drawing as a PNG image on white; always the same bytes for the same drawing."""
+    """Return the drawing as a PNG image on white; always the same bytes for the same drawing."""
     buffer = io.BytesIO()
     with _draw_figure(drawing) as figure:
         figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
@@ -69,13 +69,13 @@ def png(drawing: Drawing) -> bytes:
 
 
 def _short(path: re.Match[str]) -> str:
-    """A path in tenths of a point, which no screen tells apart, and cells by their sides."""
+    """Shorten a path: round to tenths of a point, which is invisible on a screen, and write cells by their sides."""
     return _CELL.sub(r"M\1 \2H\3V\4H\1z", _NUMBER.sub(lambda one: f"{float(one[0]):.1f}", path[0]))
 
 
 @contextmanager
 def _draw_figure(drawing: Drawing) -> Iterator[Figure]:
-    """The figure, for the length of a with block."""
+    """Draw the figure, for the duration of a with block."""
     n_rows, n_columns = len(drawing.rows), max(map(len, drawing.rows))
     beside = any(panel.legend_beside for panels in drawing.rows for panel in panels)
     width = _PANEL_WIDTH * n_columns + _MARGIN + _LEGEND_WIDTH * beside
@@ -103,7 +103,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
         axes.set_ylim(panel.y_range)
     _number(panel.x_scale, axes.xaxis)
     _number(panel.y_scale, axes.yaxis)
-    # A dollar in a name is a dollar, and begins no formula.
+    # A dollar sign in a name must not begin a formula.
     axes.set_xlabel(panel.x_label, parse_math=False)
     axes.set_ylabel(panel.y_label, parse_math=False)
     if panel.title is not None:
@@ -115,7 +115,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def _number(scale: Scale, axis: Axis) -> None:
-    """Numbers along an axis: of a logarithm few, and without powers where they are near one another."""
+    """Set the numbers along an axis: few on a logarithmic scale, and without powers of ten on a short one."""
     if scale == "linear":
         return
     low, high = axis.get_view_interval()
@@ -129,7 +129,7 @@ def _number(scale: Scale, axis: Axis) -> None:
         axis.set_major_formatter(StrMethodFormatter("{x:.6g}"))
 
 
-# Mid-tones that stand out from white and from black alike (contrast of 3 and more), told apart by the colour-blind.
+# Mid-tones with a contrast of 3 or more to white and to black, which the colour-blind can tell apart.
 COLOURS = (
     *("#1f83c9", "#d1650c", "#24915a", "#b65aa5", "#9a7d0a", "#5a7be0", "#c9424a", "#6d7f86"),
     *("#9b5a4a", "#0c8a94", "#cf3f93", "#6f8a1f", "#8456c9", "#b0703c", "#4a7f70", "#a3607c"),
@@ -138,7 +138,8 @@ GREY = "#808080"
 MARKERS = "osD^vPX*"
 _WITH_MARKERS = ("joined", "markers")
 _LINES = {"joined": "-", "line": "-", "dashed": "--", "markers": ""}
-# Shades of a density, each for twice the counts of the one before or more; the faintest can be seen on white and black.
+# Number of shades of a density, each from at least twice the count of the one before; opacity of the faintest, which is
+# visible on white and on black.
 _SHADES, _FAINTEST = 6, 0.18
 
 
@@ -166,14 +167,14 @@ def _draw_mark(mark: Mark, axes: Axes) -> None:
 
 
 def _marker(curve: Curve) -> str:
-    """The markers of a curve. Of a line whose points have one x nothing could be seen: each is a short stroke."""
+    """Return the marker of a curve: of a line none, or a short stroke if one x for all points makes it invisible."""
     if curve.style in _WITH_MARKERS:
         return MARKERS[curve.marker % len(MARKERS)]
     return "_" if len({place for place in curve.x if not np.isnan(place)}) == 1 else ""
 
 
 def _draw_density(mark: Density, axes: Axes) -> None:
-    """A path for each shade, of all its cells, with an entry of the legend."""
+    """Draw the cells of each shade as one path; the first, middle and last shade have an entry in the legend."""
     largest = max(map(max, mark.counts))
     colour = _colour(mark.colour)
     factor = max(2.0, largest ** (1 / _SHADES))
@@ -191,7 +192,7 @@ def _draw_density(mark: Density, axes: Axes) -> None:
 
 
 def _stretches(mark: Density, low: float, high: float) -> Iterator[tuple[float, float, float, float]]:
-    """Stretches of neighbouring cells with counts from low up to high: left, right, bottom and top."""
+    """Yield stretches of neighbouring cells with counts from low to below high: left, right, bottom and top."""
     for row, (bottom, top) in zip(mark.counts, pairwise(mark.y_edges), strict=True):
         end = 0
         for is_inside, cells in groupby(row, lambda count: low <= count < high):
