@@ -1,1 +1,1 @@
-"""Jobs: long work in processes of its own, which survives the death of any of them."""
+"""Jobs: long-running work in separate processes; a job survives the death of any process."""

@@ -1,4 +1,4 @@
-"""What the work of a job is given beside its payload."""
+"""Context passed to job handlers: payload, attachments, progress reports and checkpoints."""
 
 import logging
 import math
@@ -21,21 +21,23 @@ from app.store.places import places_of
 
 logger = logging.getLogger(__name__)
 
-# Between two reports of progress at the least: five a second are enough for anybody.
+# Shortest time between two progress reports: five a second are enough.
 _PROGRESS_SECONDS = 0.2
-# Before that, first steps say little of how long the others take: they load and compile, or are over in no time.
+# Running time after which the remaining time is estimated. The first steps predict the rest poorly: they load and
+# compile, or take almost no time.
 _ETA_SECONDS = 1.0
-# Between two checkpoints: never longer than the most that a death may cost, and so long that they take a twentieth of
-# the time at the most.
+# Pause between two checkpoints: at most the work that the death of a process may cost, and, within that limit, long
+# enough that checkpoints take about a twentieth of the time at most.
 _CHECKPOINT_SECONDS = 10.0
 _SHORTEST_PAUSE = 0.5
 _PAUSE_FACTOR = 20.0
 
 
 class JobContext(Progress):
-    """One attempt at a job, whose record had the fields when the attempt began.
+    """One attempt to run a job.
 
-    A message led to the attempt. What the attempt writes is refused once the job has another message.
+    `fields` is the job's record at the start of the attempt, `message` the id of the queue message that started it. The
+    store refuses writes of the attempt once the job has another message.
     """
 
     def __init__(
@@ -58,15 +60,15 @@ class JobContext(Progress):
         self._next_checkpoint = time.monotonic() + _SHORTEST_PAUSE
 
     def attachment(self, name: str) -> bytes:
-        """Bytes that were submitted with the job."""
+        """Return bytes that were submitted with the job."""
         prefix, length = self._attachments[name]
         return pieces.read(self._client, prefix, pieces.count(length))
 
     def report(self, step: int, of: int, objective: float | None = None) -> None:
-        """See `Progress.report`. Most calls do nothing, and a report that the store does not take is dropped."""
+        """Report progress, see `Progress.report`. Most calls do nothing; a report that the store refuses is dropped."""
         now = time.monotonic()
         if self._first is None or not self._worked:
-            # What was restored took no time, and says nothing of the rest.
+            # Steps restored from a checkpoint took no time, so they must not count in the estimate.
             self._first = (now, step)
         self._untold = step, of, objective
         if now >= self._reported + _PROGRESS_SECONDS or step >= of:
@@ -85,13 +87,13 @@ class JobContext(Progress):
             self._run("progress", *checkpoints.progress(step, of, objective).values(), eta)
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """See `Progress.checkpoint`. A state is kept in place of the one before, whole or not at all.
+        """Store a state in place of the previous one, whole or not at all; see `Progress.checkpoint`.
 
-        It is not kept if it has more than MAX_CHECKPOINT_BYTES: then the one before, if there is one, is what a death
-        costs.
+        A state of more than MAX_CHECKPOINT_BYTES is not stored, nor is any later one: if the process dies, the job
+        resumes from the previous one.
 
         Raises:
-            NotMine: the job is not this attempt's any more.
+            NotMine: the job no longer belongs to this attempt.
         """
         self._worked = True
         if time.monotonic() < self._next_checkpoint:
@@ -104,23 +106,23 @@ class JobContext(Progress):
             return
         prefix, before = key(self.job_id, checkpoints.name(made), self.places), self._fields.get("checkpoint", "")
         try:
-            # What holds no more than the one before is no step further.
+            # A checkpoint with the same content as the previous one is no progress.
             is_new = checkpoints.content_of(prefix) != checkpoints.content_of(before)
             if is_new and not self._run("checkpoint", prefix, keys=self.write(prefix, made)):
                 raise NotMine(self.job_id)
-            # The one before is gone, and what goes on from here may be asked for once more.
+            # The script has removed the previous checkpoint, and `restore` may be called again.
             if is_new:
                 self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
         except (StoreUnavailable, QuotaExceeded):
-            # The one before is still there, and the next will do.
+            # The previous checkpoint is still stored, and the next one will do.
             self._account.discard(pieces.keys(prefix, len(made)), [prefix])
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
     def restore(self) -> bytes | None:
-        """The last checkpoint, of this attempt or of earlier ones, or that the job was submitted with.
+        """Return the state of the last checkpoint: from this attempt, an earlier one, or the job's submission.
 
-        None if there is none, or if other versions made it.
+        None if there is no checkpoint, or if other versions made it.
         """
         prefix = self._fields.get("checkpoint")
         if not prefix:
@@ -129,19 +131,20 @@ class JobContext(Progress):
         return checkpoints.unpack_state(made)
 
     def announce(self, keys: list[str]) -> None:
-        """Name keys about to be written with a time to live: those that still have one go when the job ends.
+        """Register keys about to be written with a time to live; the job's end deletes keys that still have one.
 
         Raises:
-            NotMine: the job is not this attempt's any more.
+            NotMine: the job no longer belongs to this attempt.
         """
         if not self._run("announce", keys=keys):
             raise NotMine(self.job_id)
 
     def write(self, prefix: str, data: bytes) -> list[str]:
-        """Write bytes that go with the job, whatever becomes of it; gives the keys.
+        """Write bytes that are deleted when the job ends, unless its end keeps them; return their keys.
 
         Raises:
-            QuotaExceeded: there is no room for them. And what `announce` does.
+            QuotaExceeded: there is no room for the bytes.
+            NotMine: the job no longer belongs to this attempt.
         """
         self.announce(pieces.keys(prefix, len(data)))
         deadline = self._account.charge([Entry(prefix, len(data))], self.owner)
@@ -152,15 +155,16 @@ class JobContext(Progress):
 
 
 Result = Mapping[str, bytes] | None
-"""Bodies by media type, the first being the one to give where a client wants none before the others; or None, if what
-was made is kept elsewhere."""
+"""Bodies by media type, the first being the default for clients without a preference; or None if the handler has stored
+its result elsewhere."""
 
 Handler = Callable[[Mapping[str, Any], JobContext], Result]
-"""What a job does: from its payload, in a process of its own, which may be killed at any moment. It is then called
-again, with the last checkpoint, and must give the same result as if nothing had happened.
+"""Function that does the work of a job, called with the payload in a separate process.
 
-InvalidInput and TooLarge fail the job with their detail; other exceptions are internal errors.
+The process may be killed at any moment. The handler is then called again, with the last checkpoint, and must return the
+same result as an uninterrupted run. InvalidInput and TooLarge fail the job with their detail; other exceptions are
+internal errors.
 """
 
 Handlers = Mapping[str, Handler]
-"""By the kind of the job."""
+"""Job handlers by kind of job."""

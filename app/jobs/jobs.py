@@ -1,7 +1,7 @@
-"""Jobs as everybody but their workers sees them: submit, look at, list, count, cancel, fetch the result.
+"""Jobs as seen by everything except the workers: submit, read, list, count, cancel, fetch results.
 
-The scripts that change jobs count them in the store. So the counts are the same for every service on one store, and
-nobody who dies takes them along.
+The scripts that change jobs also count them in the store. All services on one store therefore see the same counts, and
+the counts survive the death of any process.
 """
 
 import logging
@@ -46,10 +46,10 @@ logger = logging.getLogger(__name__)
 
 
 class Seconds(NamedTuple):
-    """How long jobs of one kind took: how many each number of seconds at most, and all together."""
+    """Histogram of the durations of jobs of one kind, and their sum."""
 
     buckets: list[tuple[str, int]]
-    """Counts up to a bound, each with those of smaller bounds in it; the last bound is `+Inf`."""
+    """Pairs of an upper bound in seconds and the cumulative number of jobs up to it; the last bound is `+Inf`."""
     total: float
 
 
@@ -59,15 +59,15 @@ class Tally(NamedTuple):
     queued: int
     running: int
     ended: dict[tuple[str, str], int]
-    """By kind and state."""
+    """Ended jobs by kind and state."""
     ran: dict[str, Seconds]
-    """By kind."""
+    """Time from start to end of jobs, by kind."""
     waited: dict[str, Seconds]
-    """By kind."""
+    """Time from submission to start of jobs, by kind."""
 
 
 def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
-    """How many jobs wait or run in a place, and how many run. One whose worker has died waits for another."""
+    """Return how many jobs of a shard wait or run, and how many run. A job whose worker has died counts as waiting."""
     queue = inside(root, QUEUE)
     with store_errors():
         there = client.xlen(queue)
@@ -76,7 +76,7 @@ def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
 
 
 def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
-    """From fields such as `ran le 0.1 build` and `ran milliseconds build`."""
+    """Return histograms by kind of job, read from fields such as `ran le 0.1 build` and `ran milliseconds build`."""
     found, bounds = {}, [*map(str, SECONDS), "Inf"]
     for field in counts:
         what, measure, *kind = field.split(" ")
@@ -88,45 +88,45 @@ def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
 
 STARTING = "bochner:jobs:starting"
 _STARTING_SECONDS = 120
-# Records looked at for one page of a list by state.
+# Number of records examined for one page of jobs in a given state.
 _LOOKED_AT = 1000
 
 
 def say_starting(client: redis.Redis, parts: str) -> None:
-    """Have waiting jobs say what a worker that starts compiles; nothing once it has."""
+    """Store what a starting worker is compiling, which queued jobs then show; delete this if `parts` is empty."""
     with suppress(StoreUnavailable), store_errors():
         at = inside(places_of(client).roots[0], STARTING)
         client.set(at, parts, ex=_STARTING_SECONDS) if parts else client.delete(at)
 
 
 def waiting_for(client: redis.Redis) -> str:
-    """What a job waits for that nobody has taken."""
+    """Return what a queued job waits for, as a phrase for people."""
     with store_errors():
         parts = cast(bytes | None, client.get(inside(places_of(client).roots[0], STARTING)))
     return f"a worker that starts, and compiles {parts.decode()}" if parts else "a worker"
 
 
 class JobPage(BaseModel):
-    """Jobs, oldest first."""
+    """Page of jobs, oldest first."""
 
     jobs: list[JobRecord]
     next: str | None
 
 
 class Event(NamedTuple):
-    """A change of a job: where it is in the stream, and the members of the record that it changed."""
+    """Change of a job: its id in the event stream, and the new values of the record's fields for state and progress."""
 
     id: str
     changed: dict[str, Any]
 
     @property
     def last(self) -> bool:
-        """Whether nothing comes after it."""
+        """Whether this is the job's last event."""
         return bool(self.changed["state"].ended)
 
 
 class Jobs:
-    """The jobs of the store: `max_queued` may wait, and ended ones are kept for `ttl` seconds.
+    """Jobs of the store: at most `max_queued` may wait, and ended jobs are kept for `ttl` seconds.
 
     Every method may raise StoreUnavailable.
     """
@@ -139,9 +139,9 @@ class Jobs:
 
     @staticmethod
     def new_id(beside: str = "") -> str:
-        """An id for a job to be submitted; ids sort by the time they were made.
+        """Return an id for a job to be submitted; ids sort by the time at which they were made.
 
-        `beside` is the name of the thing that the job makes, in whose place it is to lie.
+        `beside` is the name of the thing that the job makes; the job is stored in the same shard.
         """
         drawn = f"{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
         return drawn[:-1] + digit(beside) if beside else drawn
@@ -159,23 +159,23 @@ class Jobs:
         checkpoint: Checkpoint | None = None,
         owner: str = "",
     ) -> JobRecord:
-        """Have work done in the background. Once this returns, the job is kept until it has ended.
+        """Submit a job to run in the background. Once this returns, the job is kept until it has ended.
 
         Args:
-            kind: the name of its handler.
-            payload: what its work is given; anything JSON can hold.
-            attachments: bytes for the work too large for a payload, such as posted bodies or `.npy`.
-            subject: what it is for, for people and clients.
-            result_link: where the result will be, if the work stores it itself.
-            reservation: of the name of what the job will make.
-            job_id: from `new_id`, for those who need to know it beforehand; one beside what is reserved.
-            checkpoint: the first attempt goes on from there, unless its state is too large to be kept.
-            owner: whose the job is in the account, and all that it makes.
+            kind: name of the job's handler.
+            payload: input of the handler; any JSON value.
+            attachments: bytes that are too large for the payload, such as request bodies or `.npy`.
+            subject: what the job is for, shown to people and clients.
+            result_link: where the result will be, if the handler stores it itself.
+            reservation: reservation of the name of the thing that the job will make.
+            job_id: id from `new_id`, if the caller needs it beforehand; with a reservation, one in the same shard.
+            checkpoint: where the first attempt resumes, unless the state is too large to be kept.
+            owner: owner, in the account, of the job and of all that it makes.
 
         Raises:
-            TooManyJobs: as many wait as may, or as many of this owner as there are places left for others.
-            NameTaken: another has the name that was to be reserved.
-            QuotaExceeded: there is no room for what the job is given.
+            TooManyJobs: too many jobs wait, or the owner has as many in the queue as may still be added.
+            NameTaken: the name to be reserved is taken.
+            QuotaExceeded: there is no room for the job's input.
         """
         job_id = job_id or self.new_id()
         said = {"kind": kind, "subject": orjson.dumps(dict(subject or {})).decode(), "result_link": result_link}
@@ -196,13 +196,14 @@ class Jobs:
                 pieces.write(self._client, prefix, data, deadline)
             self._submit(job_id, fields | said, reservation, written)
         except (StoreUnavailable, TooManyJobs, NameTaken, QuotaExceeded):
-            # A submission whose reply was lost must not be undone, and only the script knows: it makes keys stay.
+            # The job may have been submitted although the reply was lost. Then the script has made its keys permanent,
+            # and `discard` leaves permanent keys alone.
             self._account.discard(written, entries)
             raise
         return self.get(job_id)
 
     def get(self, job_id: str) -> JobRecord:
-        """The record of a job; raises what `fields` raises."""
+        """Return the record of a job; raises what `fields` raises."""
         fields = self.fields(job_id)
         try:
             found = record(fields)
@@ -213,7 +214,10 @@ class Jobs:
             raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
 
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
-        """A page of jobs, oldest first, and the id to go on after. With a state it may be short and not the last."""
+        """Return a page of jobs, oldest first, and the id after which to continue.
+
+        With a `state`, a page may have fewer than `limit` jobs although more pages follow.
+        """
         looked_at = max(limit, _LOOKED_AT) if state else limit
         lowest = "-" if cursor is None else f"({cursor}"
         listed = at_once(
@@ -243,7 +247,7 @@ class Jobs:
         return JobPage(jobs=found, next=None if not ids or after == ids[-1] else after)
 
     def tally(self) -> Tally:
-        """How many wait, run and have ended, and how long they took."""
+        """Return how many jobs wait, run and have ended, and how long they took."""
         found = [_queue(self._client, root) for root in self._places.roots]
         there, running = (sum(each) for each in zip(*found, strict=True))
         counts = Counter[str]()
@@ -258,9 +262,9 @@ class Jobs:
 
     @acknowledge()
     def cancel(self, job_id: str, receipt: str = "") -> JobRecord:
-        """Have a job end. One that runs is still `running` in the answer, and is stopped a moment later.
+        """Cancel a job. A running job is still `running` in the returned record, and is stopped a moment later.
 
-        If that frees the name that the job holds, the `receipt` is left, for `NamedStore.delete` to find.
+        If this frees the name that the job holds, the `receipt` is stored, for `NamedStore.delete` to find.
 
         Raises JobHasEnded, and what `fields` raises.
         """
@@ -275,19 +279,19 @@ class Jobs:
         return self.get(job_id)
 
     def cancel_making(self, kind: type[LivingManifest], stored: bytes, receipt: str) -> None:
-        """Cancel the job that makes the thing of a stored manifest, if there is one, and free its name with that."""
+        """Cancel the job, if any, that makes the thing of a stored manifest; this frees the thing's name."""
         with suppress(StoreDamaged, NewerVersion, JobNotFound, JobHasEnded):
             there = kind.parse(stored)
             if there.state is State.building and there.job is not None:
                 self.cancel(there.job, receipt)
 
     def result(self, job_id: str) -> list[Body]:
-        """The bodies of a job's result; read them with `parts`.
+        """Return the bodies of a job's result; read them with `parts`.
 
         Raises:
             JobNotFound: there is no such job.
-            JobHasNoResult: it has not succeeded, or has none at all.
-            ResultElsewhere: what it has made is found at another address.
+            JobHasNoResult: the job has not succeeded, or has no result at all.
+            ResultElsewhere: the result is at another address.
         """
         fields = self.fields(job_id)
         state = JobState(fields["state"])
@@ -300,11 +304,14 @@ class Jobs:
         return bodies(fields)
 
     def parts(self, body: Body) -> Iterator[bytes]:
-        """A body of a result, piece by piece."""
+        """Yield the chunks of a result's body."""
         return pieces.parts(self._client, body.prefix, body.pieces)
 
     def events(self, job_id: str, after: str) -> list[Event]:
-        """The events of a job after one of them ("0": all that are kept), oldest first. Raises JobNotFound."""
+        """Return the events of a job after the event `after` ("0": all that are kept), oldest first.
+
+        At most 100 are returned at a time. Raises JobNotFound.
+        """
         with store_errors():
             answer = self._client.xrange(self._key(job_id, "events"), min=f"({after}", count=100)
             if not answer and not self._client.exists(self._key(job_id, "record")):
@@ -316,12 +323,12 @@ class Jobs:
         ]
 
     def fields(self, job_id: str) -> dict[str, str]:
-        """The stored fields of a job.
+        """Return the stored fields of a job.
 
         Raises:
-            JobNotFound: there is none.
-            NewerVersion: this version does not know their format.
-            StoreDamaged: they are none that any version has written.
+            JobNotFound: there is no such job.
+            NewerVersion: a newer version stored the job, in a format that this one does not know.
+            StoreDamaged: the fields cannot be read.
         """
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(self._key(job_id, "record")))
@@ -343,9 +350,9 @@ class Jobs:
     def _draft(
         self, job_id: str, payload: Mapping[str, Any], attachments: Mapping[str, bytes], checkpoint: Checkpoint | None
     ) -> tuple[dict[str, bytes], dict[str, str]]:
-        """What is stored beside the record of a job, by what its keys begin with; and the fields that tell of it.
+        """Return the data stored beside a job's record, by key prefix, and the fields that describe it.
 
-        A state that is too large to be kept is left out.
+        A checkpoint whose state is too large to be kept is left out.
         """
         parts = {self._key(job_id, f"attachment:{i}"): data for i, data in enumerate(attachments.values())}
         described = {name: (prefix, len(data)) for name, (prefix, data) in zip(attachments, parts.items(), strict=True)}
@@ -367,7 +374,7 @@ class Jobs:
     ) -> None:
         reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
-        # Those in other places are counted before, so that some more may wait if several are submitted at once.
+        # Jobs of other shards are counted before the script runs, so simultaneous submissions may exceed the limit.
         others = (root for root in self._places.roots if root != self._places.of_job(job_id))
         elsewhere = sum(there - running for there, running in (_queue(self._client, root) for root in others))
         most, owner = self._max_queued - elsewhere, fields.get("owner", "")

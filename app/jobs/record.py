@@ -1,4 +1,4 @@
-"""The record of a job, as it is stored and as clients see it; and what can be wrong with a job, said without HTTP."""
+"""Record of a job, as stored and as clients see it; and the errors of jobs, independent of HTTP."""
 
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -11,7 +11,7 @@ from app.request_context import link_to
 
 
 class JobState(StrEnum):
-    """Where a job is; it goes from queued to running, back to queued when its process dies, and to one of the ends."""
+    """State of a job: queued, running, queued again if its process dies, and finally one of the other three."""
 
     queued = "queued"
     running = "running"
@@ -21,7 +21,7 @@ class JobState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing more will happen."""
+        """Whether the state is final."""
         return self not in (JobState.queued, JobState.running)
 
 
@@ -38,7 +38,7 @@ class JobError(BaseModel):
 
 
 class JobRecord(BaseModel):
-    """A job."""
+    """Job that runs in the background: its state, progress and result."""
 
     id: str
     kind: str = Field(description="What is done.")
@@ -58,7 +58,7 @@ class JobRecord(BaseModel):
 
 
 class Body(NamedTuple):
-    """One stored body of a result: its media type, and the keys of its pieces."""
+    """Stored body of a result: its media type, the prefix of its chunks' keys, and the number of chunks."""
 
     media_type: str
     prefix: str
@@ -66,17 +66,17 @@ class Body(NamedTuple):
 
 
 def link(job_id: str) -> str:
-    """Where clients look at a job."""
+    """Return the address of a job for clients."""
     return link_to(f"/v1/jobs/{job_id}")
 
 
 def bodies(fields: dict[str, str]) -> list[Body]:
-    """The bodies of a succeeded job's result."""
+    """Return the bodies of the result of a job that has succeeded."""
     return [Body(*one) for one in from_json(fields.get("bodies") or "[]")]
 
 
 def record(fields: dict[str, str]) -> JobRecord:
-    """A job from the fields of its hash in the store; a field that is not known yet is absent or empty."""
+    """Return a job's record from the fields of its hash in the store; a field not known yet is absent or empty."""
     state = JobState(fields["state"])
     return JobRecord(
         id=fields["id"],
@@ -92,7 +92,7 @@ def record(fields: dict[str, str]) -> JobRecord:
 
 
 def progress(fields: dict[str, str]) -> dict[str, Any]:
-    """State and progress, from a job's hash or from one of its events."""
+    """Return the state and progress of a job, from its hash or from one of its events."""
     return {
         "state": JobState(fields["state"]),
         "progress": float(fields.get("progress") or 0),
@@ -114,22 +114,22 @@ def _time(seconds: str) -> datetime:
 
 
 class JobNotFound(Exception):
-    """There is no job of that id, or no more."""
+    """There is no job with this id, or it has expired."""
 
     def __init__(self, job_id: str) -> None:
         super().__init__(f"there is no job {job_id!r}; ended jobs are kept for a time only")
 
 
 class JobHasNoResult(Exception):
-    """The job has not succeeded, or gives no result of its own."""
+    """The job has not succeeded, or has no result of its own."""
 
 
 class JobHasEnded(Exception):
-    """The job cannot be cancelled any more."""
+    """The job can no longer be cancelled."""
 
 
 class TooManyJobs(Exception):
-    """A job is not taken on, as `max_queued_jobs` of them wait already; or so many `own` ones that others need room."""
+    """A job is refused: `max_queued_jobs` jobs wait, or `own` jobs of its owner leave too little room for others."""
 
     limit = "max_queued_jobs"
 
@@ -140,8 +140,8 @@ class TooManyJobs(Exception):
 
 
 class NotMine(Exception):
-    """The job has been cancelled, or given to another process: whatever this one still does is not wanted."""
+    """The job was cancelled or given to another process; all further work of this process is discarded."""
 
 
 class ResultElsewhere(Exception):
-    """The result of a job is at another address, its only argument."""
+    """The result of a job is at another address, which is the only argument."""

@@ -1,16 +1,16 @@
-"""How jobs are stored, and every change of a job's state, each as one script.
+"""How jobs are stored, and the Lua scripts that change a job's state, one script per change.
 
-A job `j` is the hash `bochner:{job:j}:record`, the stream `…:events`, and the keys that the set `…:keys` names: its
-payload, its attachments, its checkpoint, the bodies of its result. `bochner:jobs` lists the ids, `bochner:jobs:ended`
-those that have ended by when they expire. All times are the store's own, in seconds.
+A job `j` is the hash `bochner:{job:j}:record`, the stream `…:events`, and the keys listed in the set `…:keys`: its
+payload, its attachments, its checkpoint, the bodies of its result. `bochner:jobs` lists all ids; `bochner:jobs:ended`
+lists the ids of ended jobs by the time when they expire. All times are the store's own, in seconds.
 
-A job that waits or runs has one message in the stream `bochner:jobs:queue`, whose consumer group are the workers. Its
-record names the message. A message that no worker has read belongs to a job that waits; one that was read is pending
-until the job has ended. A message also stands for an attempt: a job that goes back to the queue gets a new one, and
-what an attempt writes is refused once its message is not the job's any more.
+A job that waits or runs has one message in the stream `bochner:jobs:queue`, whose consumer group are the workers. The
+job's record names the message. An unread message belongs to a waiting job; a message that a worker has read is pending
+until the job has ended. A message also stands for an attempt: a job that goes back to the queue gets a new message, and
+the store then refuses what the attempt with the old one writes.
 
-A script may be carried out twice, as the client library repeats a call whose reply was lost, so each finds its own
-work done and says so.
+A script may run twice, as the client library repeats a call whose reply was lost. So each script recognises its own
+work and reports it as done.
 """
 
 from collections.abc import Sequence
@@ -27,21 +27,21 @@ INDEX = "bochner:jobs"
 QUEUE = "bochner:jobs:queue"
 ENDED = "bochner:jobs:ended"
 TALLY = "bochner:jobs:tally"
-"""Counts of jobs that have begun and ended, which nobody who dies takes along: see `tally`."""
+"""Hash of counts of jobs that have started and ended; being in the store, it survives any process. See `Jobs.tally`."""
 GROUP = "workers"
-# All workers read under one name: whether the one that holds a message still lives is said by the message's idle time.
+# All workers read under one consumer name: the idle time of a message shows whether the worker that holds it is alive.
 CONSUMER = "worker"
-# A worker that has not touched its message for so long is taken for dead.
+# A worker that has not touched its message for this time is considered dead.
 LEASE_SECONDS = 3.0
 
-# More events than anybody who lost the connection for a moment has missed.
+# Events kept per job: more than a client misses that loses the connection for a moment.
 _EVENTS = 256
 
-# Seconds, of histograms of jobs.
+# Bucket bounds of the histograms of jobs' durations, in seconds.
 SECONDS = (0.1, 1, 5, 15, 60, 300, 900, 3600, 14400)
 _BOUNDS = ", ".join(map(str, SECONDS))
 
-# ARGV: id, message; for a script that is not for one attempt, '' as the message.
+# Shared beginning of all scripts. ARGV: id, message ('' for a script that does not belong to an attempt).
 PRELUDE = f"""{LUA}
 local record, index, queue, ended = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local base = string.sub(record, 1, -7)
@@ -153,14 +153,14 @@ end
 
 
 def key(job_id: str, part: str, places: Places = ONE) -> str:
-    """A key of a job in a store of such places."""
+    """Return the key of a part of a job, in a store with the given shards."""
     return f"{places.of_job(job_id)}{{job:{job_id}}}:{part}"
 
 
 _SCRIPTS = {
-    # ARGV: id, '', most that may wait, manifest of a reservation (or ''), its name, owner ('' for nobody), field,
-    # value, … An owner takes no more of the queue than it leaves to others.
-    # KEYS from 5: key of that manifest and its listing, if there is one; then everything written for the job.
+    # ARGV: id, '', most jobs that may wait, manifest of a reservation (or ''), its name, owner ('' for none), field,
+    # value, … An owner may take no more of the queue than it leaves to others.
+    # KEYS from 5: with a reservation, the key of its manifest and its listing; then all keys written for the job.
     "submit": f"""
 if redis.call('EXISTS', record) == 1 then return {{'ok'}} end
 local first = 5
@@ -199,7 +199,7 @@ enqueue()
 event()
 return {{'ok'}}
 """,
-    # A message that no waiting job names is dropped.
+    # Drops a message that no waiting job names.
     "claim": f"""
 if mine() then return 'ok' end
 if newer() then leave_to_newer() return get('format') end
@@ -212,7 +212,8 @@ end
 event()
 return 'ok'
 """,
-    # ARGV: id, message, seconds run in all, and where the work of a turn is given up, seconds of such turns in all.
+    # ARGV: id, message, seconds run in all attempts; and if a turn without progress is given up, the total seconds of
+    # all such turns.
     "renew": f"""
 if not mine() then return 'lost' end
 if get('cancel') ~= '' then return 'cancelled' end
@@ -229,13 +230,13 @@ set('progress', ARGV[3], 'step', ARGV[4], 'of', ARGV[5], 'objective', ARGV[6], '
 event()
 return 1
 """,
-    # KEYS from 5: keys that are about to be written, so that they are removed whatever happens next.
+    # KEYS from 5: keys that are about to be written; they are registered so that the end of the job removes them.
     "announce": """
 if not mine() then return 0 end
 for i = 5, #KEYS do redis.call('SADD', base .. 'keys', KEYS[i]) end
 return 1
 """,
-    # ARGV: id, message, prefix of the new checkpoint. KEYS from 5: its pieces.
+    # ARGV: id, message, prefix of the new checkpoint. KEYS from 5: its chunks.
     "checkpoint": """
 if not mine() then return 0 end
 local before = get('checkpoint')
@@ -253,7 +254,7 @@ lives(ARGV[3], '')
 set('checkpoint', ARGV[3], 'checkpoint_pieces', #KEYS - 4, 'deaths', 0)
 return 1
 """,
-    # ARGV: id, message, state, seconds to keep, error, bodies. KEYS from 5: what is kept.
+    # ARGV: id, message, state, seconds to keep, error, bodies. KEYS from 5: keys to keep.
     "end": """
 if get('message') == message and get('state') == ARGV[3] then return 1 end
 if not mine() then return 0 end
@@ -264,8 +265,9 @@ if state == 'succeeded' then set('bodies', ARGV[6]) end
 finish(state, tonumber(ARGV[4]))
 return 1
 """,
-    # ARGV: id, '', seconds to keep, receipt to leave if this frees the name that the job holds ('' for none), token of
-    # this call. A store without memory lets a script write anything once it has deleted something, so that comes first.
+    # ARGV: id, '', seconds to keep, receipt to store if this frees the name that the job holds ('' for none), token of
+    # this call. A store that is out of memory lets a script write only after it has deleted something, so the script
+    # deletes first.
     "cancel": """
 local state = get('state')
 if get('canceller') == ARGV[5] then return 'running' end
@@ -286,8 +288,8 @@ if get('canceller') == '' then set('canceller', ARGV[5]) end
 if frees then leave(ARGV[4]) end
 return state
 """,
-    # ARGV: id, message, deaths to count, most deaths, seconds to keep, error, since when it waits. A job whose message
-    # was read and not claimed goes back as it was; a message that is no job's is dropped.
+    # ARGV: id, message, deaths to add, most deaths, seconds to keep, error, time since which the job waits. A job whose
+    # message was read but not claimed goes back to the queue unchanged; a message without a job is dropped.
     "release": """
 if newer() then leave_to_newer() return '' end
 local state = get('state')
@@ -310,8 +312,9 @@ return 'queued'
 """,
 }
 
-# KEYS: index, queue, ended. Makes sure that workers can read, and forgets the ids of jobs that have expired. Where the
-# clock was set back, a message was read in what is the future now, and shows no idle time until then: it begins anew.
+# KEYS: index, queue, ended. Creates the consumer group of the workers, and removes the ids of expired jobs from the
+# lists. If the clock was set back, a message has a read time in the future and no idle time until then: claiming the
+# message restarts its idle time.
 TEND = f"""
 redis.pcall('XGROUP', 'CREATE', KEYS[2], '{GROUP}', '0', 'MKSTREAM')
 for _, read in ipairs(redis.call('XPENDING', KEYS[2], '{GROUP}', '-', '+', 1000)) do
@@ -325,7 +328,7 @@ end
 
 
 def run(client: redis.Redis, name: str, job_id: str, *args: Any, keys: Sequence[str] = ()) -> Any:
-    """Run a script on one job; StoreUnavailable."""
+    """Run the script `name` on one job; may raise StoreUnavailable."""
     places = places_of(client)
     lists = (inside(places.of_job(job_id), one) for one in (INDEX, QUEUE, ENDED))
     every = [key(job_id, "record", places), *lists, *keys]

@@ -1,7 +1,7 @@
-"""Workers: each takes jobs one after the other, and ends those that must not go on.
+"""Workers: each runs jobs one after the other, and stops jobs that must not continue.
 
-A job is done in a process of its own, which ends with it. The queue is a stream of messages, each of which one worker
-reads. A service runs workers beside itself.
+A job runs in a separate process, which ends with the job. The queue is a stream of messages; one worker reads each
+message. A service starts workers as separate processes.
 """
 
 import ctypes
@@ -41,27 +41,28 @@ from app.store.places import inside, places_of
 
 logger = logging.getLogger(__name__)
 
-# So often may the process of a job die, without a checkpoint in between, until the job itself is taken for the cause.
+# Number of times that the process of a job may die without a new checkpoint; at the next death the job itself is taken
+# for the cause.
 _MOST_DEATHS = 12
 _TEND_SECONDS = 1.0
-# Between two looks at all places of a store that has several.
+# Pause between two polls of all shards of a cluster.
 _PLACES_SECONDS = 0.2
 
 
 class Message(NamedTuple):
-    """Tells that a job waits."""
+    """Message in the queue for a job that waits."""
 
     id: str
     job_id: str
-    """Empty in a message that no service has written."""
+    """Id of the job; empty in a message that no service has written."""
     owner: str = ""
-    """Whose the job is."""
+    """Owner of the job."""
     since: int = 0
-    """When the job was submitted, or last had its turn, in milliseconds since 1970."""
+    """Time when the job was submitted or last had its turn, in milliseconds since 1970."""
 
 
 class Queue:
-    """The messages of the store. Ended jobs are kept for `ttl` seconds. Methods raise StoreUnavailable."""
+    """Queue of the store's messages. Ended jobs are kept for `ttl` seconds. Methods may raise StoreUnavailable."""
 
     def __init__(self, client: redis.Redis, ttl: float) -> None:
         self._client = client
@@ -70,10 +71,10 @@ class Queue:
         self._tended = 0.0
 
     def next(self, seconds: float) -> Message | None:
-        """The next message that no worker has read; None if none comes in time."""
+        """Return the next message that no worker has read; None if there is none within `seconds`."""
         if len(self._queues) == 1:
             return self._read(self._queues[0], max(1, round(1000 * seconds)))
-        # Nobody waits for several places at once: they are looked at in turn.
+        # A blocking read cannot wait on several shards at once, so they are polled in turn.
         until = time.monotonic() + seconds
         while True:
             message = self._first()
@@ -82,7 +83,7 @@ class Queue:
             time.sleep(_PLACES_SECONDS)
 
     def _first(self) -> Message | None:
-        """The next message of any place. A place that does not answer keeps those of others from nobody."""
+        """Return the next message of any shard. Raise StoreUnavailable only if no other shard has a message."""
         away: StoreUnavailable | None = None
         for _ in range(len(self._queues)):
             self._queues.rotate(-1)
@@ -101,9 +102,9 @@ class Queue:
         return _message(*answer[0][1][0]) if answer else None
 
     def tend(self) -> None:
-        """Prepare the queue, and take back the jobs of dead workers, unless that was done a moment ago.
+        """Prepare the queue, and return the jobs of dead workers to it, unless this worker did so a moment ago.
 
-        Every worker does so for the jobs of all workers.
+        Every worker does this for the jobs of all workers.
         """
         if time.monotonic() < self._tended + _TEND_SECONDS:
             return
@@ -114,36 +115,37 @@ class Queue:
                 self._tend(root)
             except StoreUnavailable as error:
                 away.append(error)
-        if len(away) == len(places_of(self._client).roots):  # jobs of the other places are there to be done
+        if len(away) == len(places_of(self._client).roots):  # otherwise there are still the jobs of the other shards
             raise away[0]
 
     def _tend(self, root: str) -> None:
         queue = inside(root, QUEUE)
         with store_errors():
             self._client.eval(scripts.TEND, 3, inside(root, INDEX), queue, inside(root, ENDED))
-            # Each message is given to one caller, and to others if that one dies.
+            # The server hands each message to one caller only, and to another one if that caller dies.
             answer: Any = self._client.xautoclaim(queue, GROUP, CONSUMER, round(1000 * LEASE_SECONDS))
         for message in (_message(*entry) for entry in answer[1]):
             if self.take_back(message, deaths=1):
                 logger.warning("job %s: its worker has died", message.job_id)
 
     def others_wait(self, owner: str) -> bool:
-        """Whether jobs of others than this owner wait."""
+        """Return whether jobs of other owners wait."""
         return any(one.owner != owner for one in self._waiting())
 
     def is_due(self, message: Message, served: str) -> bool:
-        """Whether a message is to be answered, where a job of `served` was the last; else it goes to the end.
+        """Return whether a message's job may start now; `served` is the owner of the job that ran last.
 
-        Nobody has two jobs in turn while others wait, and of one's own the one that has waited longest comes first.
+        While jobs of other owners wait, no owner has two jobs in a row. Of an owner's jobs, the one that has waited
+        longest comes first. A message that is not due goes to the end of the queue.
         """
-        # So each begins: one that goes to the end keeps its time, so that ever fewer of its owner's come before it; and
-        # by the time that it is read again, a job of another has begun, or none of another's waits.
+        # No job starves: a message that goes to the end keeps its `since`, so ever fewer jobs of its owner come before
+        # it; and until it is read again, a job of another owner has started, or no such job waits any more.
         waiting = [*self._waiting()] if message.owner else []
         own = [one for one in waiting if one.owner == message.owner]
         return (message.owner != served or len(own) == len(waiting)) and all(message.since <= one.since for one in own)
 
     def _waiting(self) -> Iterator[Message]:
-        """Messages that no worker has taken, of the places that answer."""
+        """Yield the messages that no worker has read, of the shards that answer."""
         for queue in self._queues:
             read, every = [], []
             with suppress(StoreUnavailable), store_errors():
@@ -153,12 +155,12 @@ class Queue:
             yield from (_message(*one) for one in every if one[0] not in taken)
 
     def take_back(self, message: Message, deaths: int) -> bool:
-        """Let another worker go on with a job, unless it is cancelled or has died too often, which ends it.
+        """Put a job back in the queue, or end it if it is cancelled or its process has died too often.
 
-        The message led to the attempt that is over, which counts as so many deaths.
+        `message` is that of the finished attempt; `deaths` is added to the job's count of deaths.
 
         Returns:
-            False if the message was not that of an unfinished job. One that a newer version wrote is left alone.
+            False if the message belongs to no unfinished job, or to one of a newer version, which is left alone.
         """
         detail = f"its process died {_MOST_DEATHS + 1} times in a row without getting any further"
         error = JobError(reason="died", detail=detail).model_dump_json()
@@ -169,12 +171,12 @@ class Queue:
 def _message(message_id: bytes, fields: dict[bytes, bytes]) -> Message:
     job_id, owner = (fields.get(of, b"").decode(errors="replace") for of in (b"job", b"owner"))
     since = fields.get(b"since", b"")
-    # One of an older version has no such time, but its id begins with when it was sent.
+    # Messages of older versions have no `since`, but the id of a message begins with the time when it was sent.
     return Message(message_id.decode(), job_id, owner, int(since if since.isdigit() else message_id.split(b"-")[0]))
 
 
-# Exit codes: how the job ended is written down; what is stored of it cannot be read; it did not end, for no fault of
-# its own.
+# Exit codes of a job's process: the end of the job is stored; the job's stored data cannot be read; the job did not
+# end, for reasons outside the job.
 DONE, UNREADABLE, TRY_AGAIN = 0, 65, 75
 _PR_SET_PDEATHSIG = 1
 _END_PAUSE_SECONDS = 0.2
@@ -189,10 +191,9 @@ def do_job(
     ttl: int,
     quota: Quota,
 ) -> NoReturn:
-    """Be the process of one job, and end with an exit code that says whether its end is written down.
+    """Run one job in this process, and exit with a code that says whether the end of the job is stored.
 
-    What connects to the store, handlers, ttl and quota are those of the worker. The message told of the job, whose
-    record has the fields.
+    `connect`, `handlers`, `ttl` and `quota` are those of the worker. `message` is the job's, `fields` is its record.
     """
     _end_with_worker()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -215,9 +216,9 @@ def do_job(
 
 
 def _end_with_worker() -> None:
-    """Have this process killed when its worker dies; what it computes would be for nobody."""
+    """Make the system kill this process when its worker dies, because its result would be discarded."""
     if sys.platform == "linux":
-        # Compiled loops keep every thread of Python waiting, so only the system can be relied on.
+        # Compiled loops may block all Python threads, so only the kernel is reliable.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
     def watch() -> None:
@@ -253,7 +254,7 @@ def _outcome(handlers: Handlers, context: JobContext, kind: str) -> Result | Job
 
 
 def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Result | JobError) -> None:
-    """Write the end down, however long the store is away: what was computed is not to be computed again."""
+    """Store the end of a job, and retry until the store answers, so that the result need not be computed again."""
     pause = _END_PAUSE_SECONDS
     while True:
         try:
@@ -279,7 +280,7 @@ def _no_room(error: QuotaExceeded) -> JobError:
 
 
 def _write_result(context: JobContext, outcome: Result) -> tuple[bytes, list[str]]:
-    """The bodies of a result, stored; and all their keys."""
+    """Store the bodies of a result; return their description as JSON, and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
         prefix = key(context.job_id, f"result:{secrets.token_hex(4)}", context.places)
@@ -292,32 +293,35 @@ def _write_result(context: JobContext, outcome: Result) -> tuple[bytes, list[str
 _READ_SECONDS = 1.0
 _LOOK_SECONDS = 0.1
 _RENEW_SECONDS = 0.5
-# So long a job of one owner keeps those of others waiting, at least.
+# Shortest and longest turn: the time for which a job may keep jobs of other owners waiting.
 _TURN_SECONDS = 30.0
 _LONGEST_TURN_SECONDS = 600.0
 _PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 2.0
-# The process of a job begins as a copy of its worker, which has everything imported and compiled.
 _UNREADABLE = JobError(reason="internal-error", detail="what is stored of it cannot be read; an operator must look")
-# What an attempt at a job leads to if something was wrong with it.
+# States of a job after an attempt in which something went wrong.
 _BAD = ("failed", "queued", "unknown")
+# The process of a job starts as a copy of its worker, which has everything imported and compiled.
 _FORK = multiprocessing.get_context("fork")
 
 
 class JobLimits(NamedTuple):
-    """What one job may take: seconds of running, and bytes of memory."""
+    """Limits of one job: seconds of running time, and bytes of memory."""
 
     seconds: float
     nbytes: int
 
     def find_excess(self, taken: float, pid: int | None) -> JobError | None:
-        """The error of a job that takes too much time or memory, else None; `taken` are its seconds in all attempts."""
+        """Return the error of a job that takes too much time or memory, else None.
+
+        `taken` is the running time in seconds of all attempts, `pid` the process of this one.
+        """
         if taken > self.seconds:
             detail = f"it ran for {taken:.0f} seconds; max_job_seconds is {self.seconds:g}"
             return JobError(reason="time", detail=detail)
         try:
             resident = psutil.Process(pid).memory_info().rss
-        except psutil.Error:  # it ends just now
+        except psutil.Error:  # the process is just ending
             return None
         if resident > self.nbytes:
             detail = f"it took {resident} bytes of memory; max_job_bytes is {self.nbytes}"
@@ -326,9 +330,9 @@ class JobLimits(NamedTuple):
 
 
 class Worker:
-    """A worker of the jobs of a store, of the kinds that it has handlers for.
+    """Worker that runs the jobs of a store, of the kinds for which it has handlers.
 
-    `connect` makes a client of the store, and one call to it may take `timeout` seconds. Ended jobs are kept for `ttl`
+    `connect` returns a client of the store, whose calls may take `timeout` seconds each. Ended jobs are kept for `ttl`
     seconds, as far as the quota allows.
     """
 
@@ -353,12 +357,12 @@ class Worker:
         self._quota = quota
         self._stopping = False
         self._served = ""
-        """The owner of the job that was done last."""
+        """Owner of the job that ran last."""
 
     def run(self) -> None:
-        """Do jobs until the process is told to stop (SIGTERM, SIGINT), however often the store goes away.
+        """Run jobs until the process receives SIGTERM or SIGINT; wait for the store whenever it is unavailable.
 
-        Call it in the main thread. A job that runs then is given back, for another worker to go on with.
+        Call this in the main thread. A job that runs at the signal goes back to the queue, for another worker.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
@@ -371,7 +375,7 @@ class Worker:
                 if message is not None:
                     self._answer(message)
             except StoreUnavailable as error:
-                if told != in_full(error):  # not once a second: the disk of the log may be what is full
+                if told != in_full(error):  # log an error once, not every second: the full disk may be that of the log
                     told = in_full(error)
                     logger.warning("the worker waits for the store: %s", told)
                 time.sleep(_PAUSE_SECONDS)
@@ -381,7 +385,7 @@ class Worker:
         self._stopping = True
 
     def _answer(self, message: Message) -> None:
-        """Do the job that a message tells of, if it still waits and it is its owner's turn."""
+        """Run the job of a message, if the job still waits and is due."""
         if not self._queue.is_due(message, self._served):
             self._queue.take_back(message, deaths=0)
             return
@@ -402,7 +406,7 @@ class Worker:
                 self._attempt(message, fields, ran)
 
     def _attempt(self, message: Message, fields: dict[str, str], ran: float) -> None:
-        """Run a job, on behalf of the request that has asked for it, and log what has become of it."""
+        """Run one attempt of a job, in the context of the request that submitted it, and log the outcome."""
         began, self._served = time.monotonic(), message.owner
         kind = fields.get("kind", "")
         job = RequestContext(fields.get("request_id", ""), fields.get("traceparent", ""), message.job_id)
@@ -418,7 +422,7 @@ class Worker:
             REQUEST.set(None)
 
     def _state(self, job_id: str) -> str:
-        """The state of a job, as far as it can be found out now."""
+        """Return the state of a job; "unknown" if the job is gone or the store does not answer."""
         try:
             return self._jobs.fields(job_id)["state"]
         except (JobNotFound, StoreUnavailable):
@@ -450,12 +454,12 @@ class Worker:
         self._persist(lambda: scripts.run(self._client, "end", message.job_id, *args))
 
     def _watch(self, process: ForkProcess, message: Message, ran: float, fields: dict[str, str]) -> JobError | bool:
-        """Wait until a job's process has ended, or has to be; `ran` are the seconds of earlier attempts.
+        """Wait until a job's process has ended, or has to be ended.
 
-        `fields` are those of its record as they have left it.
+        `ran` is the running time in seconds of earlier attempts; `fields` is the job's record at the start of this one.
 
         Returns:
-            The limit that it passes; True if it must not go on for another reason; False if it has ended.
+            The error, if the job exceeds a limit; True if it must stop for another reason; False if its process ended.
         """
         began = renewed = time.monotonic()
         kept_waiting = 0.0
@@ -477,7 +481,7 @@ class Worker:
         return False
 
     def _renew(self, message: Message, taken: float) -> bool:
-        """Say that the job is still worked on; False if it is another's, or not wanted any more."""
+        """Renew the lease on a job; return False if the job belongs to another attempt or is cancelled."""
         try:
             answer = scripts.run(self._client, "renew", message.job_id, message.id, f"{taken:.3f}")
             self._queue.tend()
@@ -487,10 +491,11 @@ class Worker:
         return bool(answer == b"ok")
 
     def _had_its_turn(self, message: Message, taken: float, kept_waiting: float, before: dict[str, str]) -> bool:
-        """Whether a job is to wait again: it has run for so long, in which it kept jobs of others waiting for a while.
+        """Return whether a job's turn is over, so that the job has to wait while jobs of other owners run.
 
-        What has not got further, by a checkpoint that holds something else, has turns as long as those before together:
-        it may end in one. Only time in which others wait is part of them, and none of it counts as time that it ran.
+        After `_TURN_SECONDS`, a turn ends once the job has saved progress in a new checkpoint. Without such progress, a
+        turn is as long as all earlier turns without progress together, so that the job may end within one. Only time
+        during which jobs of other owners wait counts towards such a turn, and the turn is no running time of the job.
         """
         if taken <= _TURN_SECONDS:
             return False
@@ -508,7 +513,7 @@ class Worker:
         return True
 
     def _persist(self, write: Callable[[], object]) -> None:
-        """Write down what became of a job, as often as it takes; once told to stop, the lease may run out instead."""
+        """Store the outcome of a job, with retries; a stopping worker gives up instead, and the lease expires."""
         pause = _LOOK_SECONDS
         while True:
             try:
@@ -525,15 +530,15 @@ class Worker:
 PROGRAM = "app"
 _CHECK_SECONDS = 0.25
 _LONGEST_RESTART_SECONDS = 10.0
-# A worker that lived so long did not die of its start.
+# The start was not the cause if a worker dies after this time.
 _STEADY_SECONDS = 30.0
 _END_SECONDS = 10.0
 
 
 class WorkerSupervisor:
-    """Starts a number of workers, starts each again when it dies, and ends them with the service.
+    """Supervisor that starts `count` workers, restarts each one that dies, and ends all with the service.
 
-    They read their settings from the environment. A worker whose service was killed ends by itself.
+    Workers read their settings from the environment. A worker whose service was killed ends by itself.
     """
 
     def __init__(self, count: int) -> None:
@@ -568,7 +573,7 @@ class WorkerSupervisor:
 
 
 def _start() -> "subprocess.Popen[bytes]":
-    # A session of its own: Ctrl-C at the terminal is for the service, which then ends its workers.
+    # In a new session, Ctrl-C at the terminal reaches only the service, which then ends its workers.
     line = command(PROGRAM, "worker", "--parent", str(os.getpid()))
     return subprocess.Popen(line, stdin=subprocess.DEVNULL, start_new_session=True)  # noqa: S603 - our own program
 
