@@ -11,7 +11,7 @@ from app.request_context import link_to
 
 
 class JobState(StrEnum):
-    """State of a job: queued, running, queued again if its process dies, and finally one of the other three."""
+    """State of a job: queued, running, queued again if its process dies; finally succeeded, failed or cancelled."""
 
     queued = "queued"
     running = "running"

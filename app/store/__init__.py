@@ -1,1 +1,1 @@
-"""The store: Redis connections, the embedded server, and what is kept where."""
+"""Store: Redis connections, the embedded server, and the layout of the stored data."""

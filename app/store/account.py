@@ -1,17 +1,17 @@
-"""The account of what is kept: how much there is, whose it is, and the refusal of more.
+"""Account of the stored data: usage in all and by owner, and quotas.
 
-What lies in pieces is an entry of the account, by what its keys begin with: `bochner:{map:m}:<token>` for all arrays
-of a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a map,
-a dataset or the record of a job, else 0) and an owner; it ends when its keys do.
+Data stored in chunks is an entry of the account, named by the prefix of its keys: `bochner:{map:m}:<token>` for all
+arrays of a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a
+map, a dataset or the record of a job, else 0) and an owner; it ends when its keys expire or are deleted.
 
-Whatever is to be written is entered first, and so either has room or is refused. The scripts that make it stay, give
-it a time to live or remove it do the same with its entry, so that the sums are those of the entries at any moment.
+Data is entered before it is written, and refused if there is no room. The scripts that make keys permanent, give them a
+time to live or delete them do the same with the entry, so that the sums are those of the entries at any moment.
 
-Each place of a store keeps an account of its own, see `places`. The hash `bochner:account:entries` has the entries,
-the sorted set `bochner:account:ends` the times when those end that do, and the hash `bochner:account` the sums, of all
-and of each owner. No script sees the sums of all places. So what is to be written is entered in its own place first,
-and then all sums are read: where they pass a limit, it is taken out again. Two that come at once may then both be
-refused where there was room for one; what was let in never passes the limit.
+Each shard of a store keeps an account of its own, see `places`. The hash `bochner:account:entries` has the entries, the
+sorted set `bochner:account:ends` the end times of entries that end, and the hash `bochner:account` the sums in all and
+by owner. No script sees the sums of all shards. So data is entered in its own shard first; then all sums are read, and
+the entry is removed again if they exceed a limit. Two simultaneous writes may thus both be refused although there was
+room for one, but accepted data never exceeds the limit.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ from app.store.connection import acknowledge, at_once
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 from app.store.places import places_of, root_of
 
-# Seconds that pieces stay if whoever wrote them never says what they belong to.
+# Seconds for which chunks are kept that are never committed.
 UNCOMMITTED_TTL = 900
 
 
 class Quota(NamedTuple):
-    """The most that a store may keep; None for any."""
+    """Limits of a store's usage; None for no limit."""
 
     max_store_bytes: int | None = None
     max_store_names: int | None = None
@@ -39,45 +39,45 @@ UNLIMITED = Quota()
 
 
 class Usage(NamedTuple):
-    """How much is kept."""
+    """Usage: how much is stored."""
 
     nbytes: int
-    """Bytes of arrays, specs, and what belongs to jobs; what has been promised to jobs for the maps they build, too."""
+    """Bytes of arrays, specs and data of jobs, including bytes reserved for the maps that jobs build."""
     names: int
-    """Maps, datasets and jobs."""
+    """Number of maps, datasets and jobs."""
 
 
 class Entry(NamedTuple):
-    """What is to be entered."""
+    """Entry of the account."""
 
     key: str
-    """What the keys of its pieces begin with."""
+    """Prefix of the keys of its chunks."""
     nbytes: int
     names: int = 0
 
 
 class Account:
-    """The account of a store. Methods raise StoreUnavailable where the store does not answer.
+    """Account of a store. Methods raise StoreUnavailable if the store does not answer.
 
-    An owner is any short text without a space at its start, such as the id of a key; "" for nobody.
+    An owner is any short text that does not start with a space, such as the id of a key; "" for no owner.
     """
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         self._client, self._quota = client, quota
         self._sums = [root + SUMS for root in places_of(client).roots]
         self.is_spread = len(self._sums) > 1
-        """Whether there are several places: none knows what the others hold."""
+        """Whether there are several shards; none knows the usage of the others."""
         self.most = ["" if most is None or self.is_spread else most for most in quota]
-        """The quota as scripts are given it."""
+        """Quota as passed to scripts; "" for no limit, and for all limits if there are several shards."""
         self._charge, self._discard, self._usage = map(client.register_script, (CHARGE, DISCARD, USAGE))
 
     def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
-        """Enter what is about to be written; gives the moment when its keys shall expire, in seconds of the store.
+        """Enter data that is about to be written; return the time when its keys must expire, by the store's clock.
 
         Args:
             entries: one at least. All are entered, or none.
-            owner: whose they are.
-            within: the key of an entry that was given the room for them.
+            owner: owner of the entries.
+            within: key of an entry that has reserved the room for them.
 
         Raises:
             QuotaExceeded: there is no room.
@@ -97,13 +97,13 @@ class Account:
         return int(told[1])
 
     def check(self, nbytes: int, owner: str = "", names: int = 1) -> None:
-        """Raise QuotaExceeded if there is no room for so many names more with so many bytes."""
+        """Raise QuotaExceeded if there is no room for `names` more names and `nbytes` more bytes."""
         self._require_room(owner, nbytes, names, entered=False)
 
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
-        """Remove keys and entries that still have a time to live, as what they were written for has failed.
+        """Remove keys and entries that still have a time to live, after the operation that wrote them has failed.
 
-        A store that is full must not stay full of what was never committed; one that is away removes them in time.
+        This frees a full store at once. If the store does not answer, the keys expire later.
         """
         if keys or entries:
             sums = root_of([*keys, *entries][0]) + SUMS
@@ -111,14 +111,14 @@ class Account:
                 self._discard(keys=[sums, *keys], args=entries)
 
     def usage(self, owner: str = "") -> Usage:
-        """How much an owner keeps, or all together."""
+        """Return the usage of an owner; "" for the whole store."""
         with store_errors():
             told = [cast("list[bytes | None]", self._usage(keys=[sums], args=[owner])) for sums in self._sums]
         return Usage(*(sum(int(one or 0) for one in each) for each in zip(*told, strict=True)))
 
     @acknowledge()
     def allow(self, owner: str, quota: Quota) -> None:
-        """Limit what an owner may keep; without limits, forget them."""
+        """Set the limits of an owner; a limit of None is removed."""
         with store_errors():
             for what, most in zip(("bytes", "names"), quota, strict=True):
                 field = f"max_{what} {owner}"
@@ -129,20 +129,20 @@ class Account:
                         self._client.hset(sums, field, most)
 
     def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
-        """Raise QuotaExceeded if all places have no room for so much, which is entered already or is not."""
+        """Raise QuotaExceeded if the store has no room for these bytes and names; `entered` if they count already."""
         if self._find_excess(owner, nbytes, names, entered) is None:
             return
-        self.usage(owner)  # forgets what has expired, and may be counted still
+        self.usage(owner)  # removes expired entries, which may still count
         refusal = self._find_excess(owner, nbytes, names, entered)
         if refusal is not None:
             raise refusal
 
     def _find_excess(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
-        """The refusal of so much more, None if there is room. Nobody has no limits of its own."""
+        """Return the error if these bytes and names exceed a limit, else None. The owner "" has no own limits."""
         fields = ["bytes", "names", *(f"{what} {owner}" for what in ("bytes", "names", "max_bytes", "max_names"))]
         told = at_once(self._client, self._sums, lambda asked, sums: asked.hmget(sums, fields))
         *added, most_bytes, most_names = zip(*told, strict=True)
-        # The limits of an owner stand in every place; one that is not there yet has none.
+        # An owner's limits are stored in every shard; a shard where they are not written yet has none.
         limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]
         called = ("max_store_bytes", "max_store_names", "key_bytes", "key_names")
         for limit, most, each, wanted in zip(called, (*self._quota, *limits), added, 2 * (nbytes, names), strict=True):
@@ -153,19 +153,19 @@ class Account:
 
 
 def refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
-    """Raise QuotaExceeded for the limit that a script has named, if it has, which so much more would pass."""
+    """Raise QuotaExceeded if a script has returned a limit that these bytes and names would exceed."""
     if limit and limit[0]:
         name, allowed, there = limit[0].decode(), int(limit[1]), int(limit[2])
         raise QuotaExceeded(name, allowed, there, names if name.endswith("names") else nbytes)
 
 
 SUMS, ENTRIES = "account", "account:entries"
-"""Keys, behind the root of a place."""
-# Entries looked at by one call.
+"""Names of keys, without the root of the shard."""
+# Most expired entries that one call lists.
 AT_ONCE = 500
 
-# For scripts, whose first key tells the place: all that they change is there. An entry ends a second after its keys, so
-# that there are never keys without it.
+# Shared functions of scripts. The first key of a script determines the shard of all keys that the script changes. An
+# entry ends one second after its keys, so that there are never keys without an entry.
 LUA = f"""
 local ROOT = string.match(KEYS[1], '^bochner:{{%w+}}:') or 'bochner:'
 local SUMS, ENTRIES, ENDS = ROOT .. '{SUMS}', ROOT .. '{ENTRIES}', ROOT .. 'account:ends'
@@ -245,9 +245,9 @@ local function passed(owner, bytes, names, most_bytes, most_names)
 end
 """
 
-# KEYS: sums. ARGV: most bytes, most names ('' for any), owner, an entry that has room for all of it ('' for none),
-# seconds to live, then entry, bytes and names of each. Gives the moment when keys are to expire, in seconds, or the
-# limit that is passed; and whether there was an entry that had room. A repeated charge finds its entries.
+# KEYS: sums. ARGV: most bytes, most names ('' for no limit), owner, an entry that has reserved the room ('' for none),
+# seconds to live, then key, bytes and names of each entry. Returns '', the time when keys must expire and whether the
+# room was reserved; or the limit that would be exceeded. A repeated charge finds its entries.
 CHARGE = f"""{LUA}
 local owner, seconds, bytes, names = ARGV[3], tonumber(ARGV[5]), 0, 0
 if booked(ARGV[6]) then return {{'', math.floor(redis.call('ZSCORE', ENDS, ARGV[6]) or now()) - 1, 0}} end
@@ -264,8 +264,8 @@ end
 return {{'', deadline, roomy and 1 or 0}}
 """
 
-# KEYS: sums, pieces. ARGV: entries. What was made to stay, though the reply was lost, stays; so does the record of a
-# job.
+# KEYS: sums, chunks. ARGV: entries. Keys that were made permanent by a script whose reply was lost stay; so does the
+# record of a job.
 DISCARD = f"""{LUA}
 for i = 2, #KEYS do
   if redis.call('TTL', KEYS[i]) >= 0 then redis.call('UNLINK', KEYS[i]) end
@@ -275,7 +275,7 @@ for _, entry in ipairs(ARGV) do
 end
 """
 
-# KEYS: sums. ARGV: owner, '' for all. A store that takes no writes still answers.
+# KEYS: sums. ARGV: owner, '' for all. Works on a store that accepts no writes, too.
 USAGE = f"""{LUA}
 pcall(sweep)
 local of = ARGV[1] == '' and '' or ' ' .. ARGV[1]

@@ -1,4 +1,4 @@
-"""Datasets in the store: dense rows as one array, sparse ones as the three of CSR, ranges of the columns, and ids."""
+"""Datasets in the store: dense rows as one array or sparse rows as the three of CSR, with column ranges and ids."""
 
 import secrets
 from datetime import datetime
@@ -16,12 +16,12 @@ _IDS = frozenset({"ids", "id_ends", "id_text"})
 
 
 class DatasetManifest(Manifest):
-    """Everything about a dataset but its numbers."""
+    """Manifest of a dataset, without its arrays."""
 
     kind = "dataset"
     dtypes = frozenset({"float32", "float64", "int32", "int64", "uint64", "uint8"})
     newest = 2
-    """Since version 2 rows may have ids: `ids`, or `id_text` and where each ends in it."""
+    """Since version 2 rows may have ids: the array `ids`, or `id_text` with the end of each id in `id_ends`."""
 
     shape: tuple[int, int]
     expires_at: datetime | None
@@ -37,22 +37,22 @@ class DatasetManifest(Manifest):
 
     @property
     def sparse(self) -> bool:
-        """Whether the rows are kept as CSR."""
+        """Whether the rows are stored as CSR."""
         return "values" in self.arrays
 
     @property
     def ids_kind(self) -> str | None:
-        """What the ids of the rows are, None if they have none."""
+        """Type of the rows' ids, "int" or "string"; None if the rows have no ids."""
         return "int" if "ids" in self.arrays else "string" if "id_ends" in self.arrays else None
 
     @property
     def dtype(self) -> str:
-        """Dtype of the entries of the rows."""
+        """Dtype of the rows' entries."""
         return self.arrays["values" if self.sparse else "rows"].dtype
 
 
 class DatasetStore(NamedStore[DatasetManifest]):
-    """Create, renew, find, page through, read and delete datasets. What has expired is as if it had never been."""
+    """Store of datasets: creates, renews, finds, lists, reads and deletes them. Of expired ones nothing remains."""
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         super().__init__(client, DatasetManifest, quota)
@@ -63,10 +63,10 @@ class DatasetStore(NamedStore[DatasetManifest]):
         """Store a dataset unless its name is taken; `manifest` comes from `build_manifest`.
 
         Returns:
-            The manifest that stands under the name now, and whether it is this one.
+            The manifest under the name now, and whether it is the given one.
 
         Raises:
-            QuotaExceeded: there is no room for it.
+            QuotaExceeded: there is no room for the dataset.
         """
         there = DatasetManifest.parse(self._put(manifest, contents(arrays), ttl, owner=owner))
         created = there.token == manifest.token
@@ -76,24 +76,23 @@ class DatasetStore(NamedStore[DatasetManifest]):
 
     @acknowledge()
     def renew(self, there: DatasetManifest, ttl: int | None) -> DatasetManifest | None:
-        """Let a dataset live for so many seconds from now on, or for ever; StoreDamaged if pieces of it are missing.
+        """Make a dataset live for `ttl` seconds from now on, None for ever; StoreDamaged if chunks of it are missing.
 
         Returns:
-            The manifest as it stands then; None if the dataset was deleted or has expired, or another renews it at the
-            same time.
+            The new manifest; None if the dataset is gone, or another client renews it at the same time.
         """
         if ttl is None and there.expires_at is None:
             return self._confirm(there)
         return self._change_lifetime(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
     def verify(self, manifest: DatasetManifest) -> None:
-        """See `NamedStore.verify`."""
+        """Verify the digests of manifest and arrays; see `NamedStore.verify`."""
         manifest.check_seal(digest_of(manifest.arrays, shape=manifest.shape))
         super().verify(manifest)
 
 
 def build_manifest(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
-    """The manifest of a dataset that may be created, of arrays in C order. It lives `ttl` seconds, None for ever."""
+    """Return the manifest of a new dataset with the given arrays in C order, which lives `ttl` seconds, None for ever."""
     entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
     return DatasetManifest(
         schema_version=DatasetManifest.newest,

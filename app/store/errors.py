@@ -1,4 +1,4 @@
-"""What can go wrong between the service and its store, said without HTTP."""
+"""Errors between the service and its store, independent of HTTP."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,17 +8,16 @@ from redis.exceptions import RedisClusterException
 
 
 class StoreUnavailable(Exception):
-    """The store does not answer, or refuses what it is asked; trying again later may help.
+    """The store does not answer, or refuses a call; trying again later may help.
 
-    The message is for clients, so it does not say where the store is. What happened in full is for the log, see
-    `in_full`.
+    The message is for clients, so it does not say where the store is. `in_full` returns the full error, for the log.
     """
 
 
 class StoreFull(StoreUnavailable):
-    """The store takes nothing more, and still gives what it has.
+    """The store accepts no writes, but still answers reads.
 
-    Where a setting keeps so much room free, `limit` is its name, "" elsewhere, and `allowed` its value.
+    If a setting causes this, `limit` is its name and `allowed` its value; otherwise `limit` is "".
     """
 
     def __init__(self, detail: str, limit: str = "", allowed: int = 0) -> None:
@@ -31,25 +30,25 @@ class StoreOutdated(StoreUnavailable):
 
 
 class StoreReadOnly(StoreUnavailable):
-    """The store is a replica: it gives what it has, and takes nothing."""
+    """The store is a replica: it answers reads, and accepts no writes."""
 
 
 class StoreDamaged(Exception):
-    """The store answered with something that this service did not write or cannot read."""
+    """The store returned something that this service did not write or cannot read."""
 
 
 class Gone(Exception):
-    """What is read was deleted, or has expired, since it was found."""
+    """The thing being read was deleted, or has expired, since it was found."""
 
 
 class QuotaExceeded(Exception):
-    """There is no room for what was to be kept.
+    """A quota leaves no room for what was to be stored.
 
     Args:
-        limit: its name: a setting, or `key_bytes` or `key_names`, which are of an API key.
-        allowed: its value.
-        there: what is kept already.
-        wanted: what was to be kept beside it.
+        limit: name of the limit: a setting, or `key_bytes` or `key_names` for those of an API key.
+        allowed: value of the limit.
+        there: bytes or names that are stored already.
+        wanted: bytes or names that were to be added.
     """
 
     def __init__(self, limit: str, allowed: int, there: int, wanted: int) -> None:
@@ -59,12 +58,12 @@ class QuotaExceeded(Exception):
 
 
 class NewerVersion(Exception):
-    """Something was stored by a newer version of the service, in a way that this one does not know.
+    """Something was stored by a newer version of the service, in a format that this version does not know.
 
     Args:
-        what: it is, with its name: "map 'letters'".
-        made: version of what is stored, and of which kind: "parameter stream 3".
-        known: the newest version of that kind that is known here.
+        what: kind and name of the stored thing: "map 'letters'".
+        made: what has a newer version, and that version: "parameter stream 3".
+        known: newest version of it that is known here.
     """
 
     def __init__(self, what: str, made: str, known: int) -> None:
@@ -72,7 +71,7 @@ class NewerVersion(Exception):
 
 
 class NotConfirmed(redis.ResponseError):
-    """A call was answered, and not as many replicas as were asked for have what the answer rests on."""
+    """A call was answered, but too few replicas have acknowledged the write in time."""
 
     def __init__(self, had: int, wanted: int, milliseconds: int) -> None:
         super().__init__(f"{had} of {wanted} replicas have confirmed the write within {milliseconds} ms")
@@ -89,12 +88,13 @@ def store_errors() -> Iterator[None]:
 
 
 def in_full(error: Exception) -> str:
-    """What happened, with the store's own words: for the log."""
+    """Return an error's message together with the store's own message, for the log."""
     return f"{error} ({error.__cause__})" if error.__cause__ else str(error)
 
 
-# What a server says when it cannot write to its disk, or was told to take no writes. The first fitting line counts.
+# Error prefixes of a server that cannot write to its disk, or is configured to accept no writes.
 _NO_WRITES = ("MISCONF", "NOREPLICAS")
+# Messages by type of error; the first type that fits counts.
 _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (redis.exceptions.BusyLoadingError, "the store is still loading its data"),
     (redis.exceptions.AuthenticationError, "the store does not let the service in"),
@@ -119,7 +119,7 @@ def _unavailable(error: Exception) -> StoreUnavailable:
         return StoreReadOnly("the store is a replica, which takes no writes")
     if str(error).startswith(_NO_WRITES):
         return StoreFull("the store cannot write to its disk; it takes no writes, and is read as ever")
-    # Where no node of a cluster could be asked for the others, the reason is that of the last one.
+    # If no node of a cluster could be asked for the list of nodes, the reason is the error of the last node asked.
     cause = error.__cause__
     reason = cause if isinstance(error, RedisClusterException) and isinstance(cause, redis.RedisError) else error
     return StoreUnavailable(next(words for kind, words in _WORDS if isinstance(reason, kind)))

@@ -1,8 +1,8 @@
-"""Whether a store is the one that it was: one that comes back empty must not be taken for one that holds nothing yet.
+"""Identity of a store: a store that comes back without its data must not be mistaken for a new one.
 
-The first service that finds a store without a mark puts one there. Each process remembers the mark that it has seen,
-and refuses a store that has none any more, or another, until an operator accepts it (`bochner accept-store`) or puts
-back what it held. A store of several places has the same mark in each, as each may be lost alone.
+The first service that finds a store without a mark writes one. Each process remembers the mark that it has seen, and
+refuses a store without this mark until an operator accepts the store (`bochner accept-store`) or restores its data. A
+store of several shards has the same mark in each, as each shard may lose its data alone.
 """
 
 import secrets
@@ -19,34 +19,36 @@ KEY = "bochner:store"
 
 
 class StoreReplaced(StoreUnavailable):
-    """The store is not the one that it was."""
+    """The store has lost its mark, or has another one than this process has seen."""
 
 
 FORMAT = 1
-"""Of all that is stored. It rises when earlier versions could not work with what this one writes."""
+"""Version of the whole stored format. Raise it if earlier versions could not work with what this one writes."""
 
 
 class Mark(BaseModel):
-    """What a store says of itself."""
+    """Mark that identifies a store."""
 
     format: int = FORMAT
     id: str
     state: Literal["found", "accepted", "restoring"]
-    """Whether a service has found the store empty, an operator has accepted it, or a backup is being put back."""
+    """Origin: a service found no mark, an operator accepted the store, or a backup is being restored."""
 
 
 def settle(client: Client) -> None:
-    """Mark a store that has no mark, if this process has not seen one; raises what `check` raises of any place.
+    """Write a mark to a store that has none, if this process has seen none; then check the mark of every shard.
 
-    Places that are away keep those of others from nobody, unless all are.
+    Raises:
+        StoreReplaced: as from `check`, in any shard.
+        StoreUnavailable: no shard answers. Some silent shards are ignored.
     """
     first, *others = places_of(client).roots
     if client.seen is None:
         with store_errors():
             if not client.exists(inside(first, KEY)):
                 text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
-                # The first place last: once that has a mark, a place without one has lost it. What two services write
-                # at once is the mark of the one that was first in the last place.
+                # The first shard is written last: once it has a mark, any shard without one has lost it. If two
+                # services write at once, both use the mark of the one that was first in the last shard.
                 with acknowledge():
                     for root in (*reversed(others), first):
                         client.set(inside(root, KEY), text, nx=True)
@@ -64,9 +66,9 @@ def settle(client: Client) -> None:
 
 
 def check(client: redis.Redis, root: str = ROOT) -> None:
-    """Raise StoreReplaced if a place of the store is not of the one that this process has seen.
+    """Raise StoreReplaced if a shard does not have the mark that this process has seen.
 
-    StoreUnavailable if it is away.
+    StoreUnavailable if the shard does not answer.
     """
     with store_errors():
         stored = cast(bytes | None, client.get(inside(root, KEY)))
@@ -74,11 +76,11 @@ def check(client: redis.Redis, root: str = ROOT) -> None:
 
 
 def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
-    """Raise StoreReplaced if the mark that was read in a place is not the one that this process has seen.
+    """Raise StoreReplaced if the mark `stored` of a shard is not the one that this process has seen.
 
-    It is learned in the first place, which gets it last: before, others may be without.
+    A process learns the mark from the first shard, which is written last: before, other shards may have no mark.
     """
-    if not isinstance(client, Known):  # a plain one, which remembers nothing
+    if not isinstance(client, Known):  # a plain client, which remembers no mark
         return
     mark = None if stored is None else _read(stored)
     if mark is not None and mark.state == "restoring":
@@ -96,12 +98,12 @@ def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
 
 @acknowledge()
 def accept(client: Client) -> None:
-    """Let services take a store for theirs, though it is not the one that it was; StoreUnavailable."""
+    """Make services accept a store that is not the one they have seen; may raise StoreUnavailable."""
     put(client, Mark(id=secrets.token_hex(8), state="accepted"))
 
 
 def put(client: Client, mark: Mark) -> None:
-    """Give a store a mark; StoreUnavailable."""
+    """Write a mark to all shards of a store; may raise StoreUnavailable."""
     with store_errors():
         for root in reversed(places_of(client).roots):
             client.set(inside(root, KEY), mark.model_dump_json())

@@ -1,10 +1,10 @@
-"""API keys in the store: what each may do, and a hash of its text.
+"""API keys in the store: the rights of each, and a hash of its text.
 
-All keys are fields of the hash `bochner:keys`, so that a process reads them at once. `bochner:keys:state` names the
-state that they are in: each change draws it anew. A process that knows the state need not read the keys again, and
-notices a store that was emptied, or restored from a copy, as it notices a revoked key.
+All keys are fields of the hash `bochner:keys`, so that one call reads them all. `bochner:keys:state` is a random value
+that each change of the keys replaces. A process that knows this value need not read the keys again, and notices a store
+that was emptied, or restored from a copy, just as it notices a revoked key.
 
-How often a key may ask is one count in the store for all processes.
+Rate limits are counted in the store, for all processes together.
 """
 
 import hashlib
@@ -32,16 +32,16 @@ logger = logging.getLogger(__name__)
 
 KEYS, STATE, USED = "bochner:keys", "bochner:keys:state", "bochner:keys:used"
 NEWEST = 2
-"""Version of what is written, to be raised with every change of it. Since 2 a key may expire."""
+"""Version of the stored format of keys; raise it with every change. Since 2 a key may expire."""
 _YEAR_SECONDS = 366 * 24 * 3600
 _ID_BYTES, _SECRET_BYTES = 8, 32
 _TEXT = re.compile(rb"bochner_([0-9a-f]{16})_[A-Za-z0-9_-]{43}")
 _SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
 
-# A call that is repeated because its reply was lost must find what the first one has done, whatever others have done
-# since: whoever revokes a key leaves a trace of it for a while, longer than a client library repeats a call.
+# A call that is repeated because its reply was lost must recognise what its first try has done, whatever has changed
+# since. So a revocation leaves a trace for longer than a client library repeats a call.
 
-# KEYS: keys, state, trace. ARGV: id, record, new state, most keys. Gives 1, or 0 where there are too many.
+# KEYS: keys, state, trace. ARGV: id, record, new state, most keys. Returns 1, or 0 if there are too many keys.
 _CREATE = """
 if redis.call('EXISTS', KEYS[3]) == 1 then return 1 end
 if redis.call('HGET', KEYS[1], ARGV[1]) == false and #redis.call('HGETALL', KEYS[1]) >= 2 * ARGV[4] then return 0 end
@@ -50,7 +50,7 @@ redis.call('SET', KEYS[2], ARGV[3])
 return 1
 """
 
-# KEYS: keys, state, trace. ARGV: id, new state. Gives 1, or 0 where there is no such key.
+# KEYS: keys, state, trace. ARGV: id, new state. Returns 1, or 0 if there is no such key.
 _REVOKE = f"""
 if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
   return redis.call('GET', KEYS[3]) == ARGV[2] and 1 or 0
@@ -62,7 +62,7 @@ return 1
 
 
 class Role(StrEnum):
-    """What a key may do. Each role includes those before it."""
+    """Role of a key. Each role includes the rights of the roles before it."""
 
     metrics = "metrics"
     read = "read"
@@ -70,13 +70,13 @@ class Role(StrEnum):
     admin = "admin"
 
     def includes(self, needed: "Role") -> bool:
-        """Whether who has this role may do what that one is needed for."""
+        """Return whether this role has the rights of the role `needed`."""
         ranks = list(Role)
         return ranks.index(self) >= ranks.index(needed)
 
 
 class Key(BaseModel):
-    """A key, without its text, which is nowhere but with its user."""
+    """API key, without its text, which only its user has."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -86,34 +86,34 @@ class Key(BaseModel):
     role: Role
     created_at: datetime
     rate: float | None
-    """Requests a second; None for any number."""
+    """Requests per second; None for no limit."""
     burst: int | None
-    """Requests at once after a pause; None where there is no rate."""
+    """Simultaneous requests allowed after a pause; None if there is no rate."""
     quota: int | None
-    """Bytes that what it has created may take; None for any number."""
+    """Bytes that all things created with the key may take; None for no limit."""
     sha256: str
-    """Of its text. That is 32 random bytes, which nobody finds by trying, however fast the hash."""
+    """SHA-256 of the text. The text has 32 random bytes, too many for guessing, however fast the hash."""
     expires_at: datetime | None = None
 
     @property
     def is_valid(self) -> bool:
-        """Whether it has not expired."""
+        """Whether the key has not expired."""
         return self.expires_at is None or now() < self.expires_at
 
     def opens_with(self, text: bytes) -> bool:
-        """Whether this is the text of the key, in a time that tells nothing about it."""
+        """Return whether `text` is the text of the key, in constant time."""
         return hmac.compare_digest(hashlib.sha256(text).hexdigest(), self.sha256)
 
 
 class NewKey(NamedTuple):
-    """A key, and its text, which is shown once."""
+    """New key and its text, which is shown once."""
 
     key: Key
     text: str
 
 
 class TooManyKeys(Exception):
-    """There are as many keys as there may be."""
+    """The store has the maximum number of keys already."""
 
     limit = "max_keys"
 
@@ -123,7 +123,7 @@ class TooManyKeys(Exception):
 
 
 def draw_key(rate: float | None = None, burst: int | None = None, **others: Any) -> NewKey:
-    """A new key, which is not stored yet. Without `burst`, as many requests at once as `rate` allows in a second.
+    """Draw a new key, which is not stored yet; `burst` defaults to the requests that `rate` allows in one second.
 
     `others` are further fields of `Key`.
     """
@@ -132,7 +132,7 @@ def draw_key(rate: float | None = None, burst: int | None = None, **others: Any)
     if rate is not None and burst is None:
         burst = max(1, round(rate))
     key = Key(
-        schema_version=NEWEST if others.get("expires_at") else 1,  # which older versions know
+        schema_version=NEWEST if others.get("expires_at") else 1,  # older versions can read version 1
         id=key_id,
         created_at=now(),
         rate=rate,
@@ -144,29 +144,29 @@ def draw_key(rate: float | None = None, burst: int | None = None, **others: Any)
 
 
 def id_in(text: bytes) -> str | None:
-    """The id of the key that a text would be of; None if it is the text of no key."""
+    """Return the id of the key in a text; None if the text does not have the form of a key."""
     found = _TEXT.fullmatch(text)
     return None if found is None else found[1].decode()
 
 
 def hidden(text: str) -> str:
-    """A text without the secrets of keys that stand in it."""
+    """Return a text with the secrets of keys in it replaced by dots."""
     return _SHOWN.sub(r"\1...", text)
 
 
 class KeyStore:
-    """Create, list and revoke keys. Every method raises StoreUnavailable where the store does not answer."""
+    """Store of keys: creates, lists and revokes them. Every method raises StoreUnavailable if the store is away."""
 
     def __init__(self, client: redis.Redis, most: int) -> None:
         self._client, self._most = client, most
-        # All in one place, as a script changes them at once.
+        # All keys are in one shard, as a script changes them atomically.
         self._root = places_of(client).roots[0]
         self._create = client.register_script(_CREATE)
         self._revoke = client.register_script(_REVOKE)
 
     @acknowledge()
     def create(self, key: Key) -> None:
-        """Keep a key; TooManyKeys if there are enough."""
+        """Store a key; TooManyKeys if there is no room for another."""
         record = key.model_dump_json(exclude_defaults=True)
         with store_errors():
             created = self._create(keys=self._keys(key.id), args=[key.id, record, secrets.token_hex(8), self._most])
@@ -175,18 +175,18 @@ class KeyStore:
 
     @acknowledge()
     def revoke(self, key_id: str) -> bool:
-        """Remove a key; False if there is none."""
+        """Remove a key; False if there is no such key."""
         with store_errors():
             return bool(self._revoke(keys=self._keys(key_id), args=[key_id, secrets.token_hex(8)]))
 
     def all(self) -> list[Key]:
-        """Every key, oldest first."""
+        """Return all keys, oldest first."""
         with store_errors():
             stored = cast(dict[bytes, bytes], self._client.hgetall(inside(self._root, KEYS)))
         return sorted(_readable(stored.values()), key=lambda key: (key.created_at, key.id))
 
     def last_uses(self, ids: list[str]) -> list[datetime | None]:
-        """When each key was used last, to a minute; None where that was over a year ago, or never."""
+        """Return when each key was last used; None if that was over a year ago, or never."""
         with store_errors():
             stored = cast(list[bytes | None], self._client.mget([_use(self._root, key_id) for key_id in ids]))
         return [None if one is None else datetime.fromisoformat(one.decode()) for one in stored]
@@ -196,20 +196,20 @@ class KeyStore:
 
 
 class Keys(NamedTuple):
-    """All keys, by their ids, and the state that they are in; None if none was ever made."""
+    """All keys by id, and the state of the store's keys; the state is None if no key was ever made."""
 
     by_id: dict[str, Key]
     state: bytes | None
 
 
 async def reload(own: redis.Redis, client: redis.asyncio.Redis, known: Keys) -> Keys:
-    """The keys as they are now; the known ones where nothing has changed. For a client of an event loop.
+    """Return the current keys, using an asyncio client; `known` itself if nothing has changed.
 
-    `own` remembers which store it is: StoreUnavailable if it came back empty.
+    `own` is a client that has seen the store's mark: StoreUnavailable if the store came back empty.
     """
     root = places_of(client).roots[0]
     with store_errors():
-        # Before the keys: one that is changed in between is then read once more, and never missed.
+        # The state is read before the keys: a key that changes in between is then read again, and never missed.
         state = cast(bytes | None, await client.get(inside(root, STATE)))
         if state == known.state and state is not None:
             return known
@@ -220,7 +220,7 @@ async def reload(own: redis.Redis, client: redis.asyncio.Redis, known: Keys) -> 
 
 
 async def note_use(client: redis.asyncio.Redis, key_id: str) -> None:
-    """Write down that a key is used now. For a client of an event loop."""
+    """Record that a key is used now, using an asyncio client."""
     with store_errors():
         await client.set(_use(places_of(client).roots[0], key_id), now().isoformat(), ex=_YEAR_SECONDS)
 
@@ -230,7 +230,7 @@ def _use(root: str, key_id: str) -> str:
 
 
 def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
-    """The keys that this version can read. Others let nobody in."""
+    """Yield the keys that this version can read; all other keys grant no access."""
     for one in stored:
         try:
             key = Key.model_validate_json(one)
@@ -243,9 +243,9 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
         yield key
 
 
-# A bucket that fills with `rate` requests a second up to `burst`. One that is full again is not kept, and a
+# Token bucket that fills with `rate` requests per second up to `burst`. A bucket that is full again expires, and a
 # refusal writes nothing.
-# KEYS: bucket. ARGV: rate, burst, wanted. Gives how many may come now, and milliseconds until there is one more.
+# KEYS: bucket. ARGV: rate, burst, wanted. Returns how many requests may come now, and the milliseconds until the next.
 _TAKE = """
 local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -266,20 +266,20 @@ return {taken, math.ceil(math.max(0, 1 - left) / rate * 1000)}
 
 
 class Taken(NamedTuple):
-    """How many requests may come now, and seconds until there may be one more."""
+    """Number of requests that may come now, and the seconds until one more may come."""
 
     requests: int
     wait: float
 
 
 class RateStore:
-    """Takes requests out of the buckets of keys; for the event loop of its client."""
+    """Rate limits of keys, as token buckets; for the event loop of its client."""
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self._take = client.register_script(_TAKE)
 
     async def take(self, key_id: str, rate: float, burst: int, wanted: int) -> Taken:
-        """Take up to `wanted` requests; StoreUnavailable where the store does not answer."""
+        """Take up to `wanted` requests from a key's bucket; StoreUnavailable if the store does not answer."""
         with store_errors():
             taken = await self._take(keys=[f"bochner:rate:{key_id}"], args=[rate, burst, wanted])
         requests, milliseconds = cast(list[int], taken)

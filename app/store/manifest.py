@@ -1,4 +1,4 @@
-"""Manifests: what a stored thing is, and where its arrays lie."""
+"""Manifests: descriptions of stored things and of their arrays."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from app.store.errors import NewerVersion, StoreDamaged
 
 
 class ArrayEntry(BaseModel):
-    """One stored array: little-endian, in C order, cut into pieces."""
+    """Stored array: little-endian, in C order, cut into chunks."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,23 +35,23 @@ class ArrayEntry(BaseModel):
 
 
 class Manifest(BaseModel):
-    """Everything about a stored thing but its numbers. Written last, so that a thing is there whole or not at all.
+    """Description of a stored thing, without its arrays. Written last, so that a thing is complete or does not exist.
 
-    Older versions are read. What is written again is written in the newest.
+    Manifests of older versions can be read; a manifest that is written again gets the newest version.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: ClassVar[str]
-    """What the thing is called, also in its keys."""
+    """Name of the kind of thing, also used in its keys."""
     dtypes: ClassVar[frozenset[str]]
-    """What its arrays may be; anything else read back was not written here."""
+    """Dtypes that its arrays may have; a manifest with any other was not written by this service."""
     newest: ClassVar[int]
-    """Version of what is written, to be raised with every change of it."""
+    """Version of the manifests that are written; raise it with every change of their format."""
 
     schema_version: int
     token: str
-    """Drawn anew for each attempt to create a thing; part of its pieces' keys."""
+    """Random token, new for each attempt to create a thing; part of the keys of its chunks."""
     name: str
     arrays: dict[str, ArrayEntry]
     digest: str
@@ -59,27 +59,27 @@ class Manifest(BaseModel):
 
     @property
     def nbytes(self) -> int:
-        """Size of the arrays."""
+        """Size of the arrays in bytes."""
         return sum(entry.nbytes for entry in self.arrays.values())
 
     @property
     def lengths(self) -> dict[str, int]:
-        """Bytes of everything that is kept in pieces, by the name that is part of their keys."""
+        """Bytes of everything stored in chunks, by the name that is part of the chunks' keys."""
         return {name: entry.nbytes for name, entry in self.arrays.items()}
 
     @property
     def stored(self) -> bytes:
-        """The manifest as it is stored."""
+        """Manifest in its stored form, JSON."""
         return self.model_dump_json(exclude_defaults=True).encode()
 
     def check_seal(self, digest: str) -> None:
-        """Raise StoreDamaged if the manifest was changed; `digest` is what it says of the thing now."""
+        """Raise StoreDamaged if the manifest was changed; `digest` is the digest computed from its fields now."""
         if digest != self.digest:
             raise StoreDamaged(f"the manifest of {self.kind} {self.name!r} does not have the digest it was stored with")
 
     @classmethod
     def parse(cls, stored: bytes) -> Self:
-        """Read a manifest back; StoreDamaged if it is none, NewerVersion if it is one of a newer version."""
+        """Read a stored manifest; StoreDamaged if it cannot be read, NewerVersion if a newer version wrote it."""
         try:
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
@@ -93,7 +93,7 @@ class Manifest(BaseModel):
 
     @classmethod
     def _refuse_newer(cls, stored: bytes) -> None:
-        """Raise NewerVersion if that is what it is, whatever else a newer version may have changed."""
+        """Raise NewerVersion if the manifest has a newer version, whatever else has changed in it."""
         try:
             read = from_json(stored)
         except ValueError:
@@ -104,12 +104,12 @@ class Manifest(BaseModel):
 
 
 def digest_of(arrays: dict[str, ArrayEntry], **others: Any) -> str:
-    """The digest of arrays and of what else answers hang on: equal exactly for things that give the same."""
+    """Return the digest of arrays and all else that answers depend on; equal exactly if the answers are equal."""
     hashed = {"arrays": {name: entry.model_dump(mode="json") for name, entry in arrays.items()}, **others}
     text = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
 def now() -> datetime:
-    """The time of creation, to the second."""
+    """Return the current time, rounded down to the second."""
     return datetime.now(UTC).replace(microsecond=0)

@@ -1,4 +1,4 @@
-"""Maps in the store: built, under construction, or failed."""
+"""Maps in the store: ready, being built, or failed."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ from app.store.named import SPEC, NameTaken, Reservation, State, contents, end, 
 
 
 class SpecEntry(BaseModel):
-    """A spec that lies beside its manifest in pieces, so that looking a map up costs the same whatever its length."""
+    """Spec stored in chunks beside its manifest, so that finding a map costs the same for any length of the spec."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -29,35 +29,35 @@ class SpecEntry(BaseModel):
 
     @classmethod
     def of(cls, spec: str) -> "SpecEntry":
-        """Describe a spec."""
+        """Return the entry of a spec: its length and digest."""
         encoded = spec.encode()
         return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
 
 
 class MapManifest(LivingManifest):
-    """Everything about a map but its numbers and the text of its spec. Since version 4 it may live for a time."""
+    """Manifest of a map, without its arrays and the text of its spec. Since version 4 a map may have a time to live."""
 
     kind = "map"
     dtypes = frozenset({"float32", "float64", "int8", "uint8"})
     newest = 4
 
     spec: SpecEntry | str
-    """Version 1 had the spec itself."""
+    """Entry of the spec; version 1 had the spec itself."""
     asked: str = ""
-    """What the client has left to data or to chance, whose numbers the spec has; empty for nothing. Since version 3."""
+    """Deferred fields of the client's spec, whose resolved values the spec has; empty for none. Since version 3."""
     is_open: bool = False
-    """Whether the spec has something in the place of these numbers still, which the job shall find."""
+    """Whether the deferred fields are still unresolved placeholders in the spec, for the job to resolve."""
     arrays: dict[str, ArrayEntry] = Field({})
     digest: str = ""
-    """Empty before the map is built."""
+    """Digest of the map; empty before it is built."""
     n_frequencies: int | None = None
     n_output: int | None = None
     generator: dict[str, str] = Field({})
     parameter_stream: int | None = None
-    """Version of the stream of parameters that takes the place of arrays; None where there is none."""
+    """Version of the parameter stream that replaces arrays; None if the map has none."""
     warnings: tuple[str, ...] = ()
     report: dict[str, float] | None = None
-    """How a set that was learned came out; None for all others."""
+    """Report on a learned set of frequencies; None for all other maps."""
 
     @model_validator(mode="after")
     def _built_or_not(self) -> Self:
@@ -67,13 +67,13 @@ class MapManifest(LivingManifest):
 
     @property
     def lengths(self) -> dict[str, int]:
-        """Bytes of the arrays and of the spec, by the name that is part of their keys."""
+        """Bytes of the arrays and the spec, by the name that is part of their keys."""
         spec = {SPEC: self.spec.nbytes} if isinstance(self.spec, SpecEntry) else {}
         return spec | super().lengths
 
 
 def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | None) -> str:
-    """The digest of all that a map's answers hang on."""
+    """Return the digest of all that a map's answers depend on."""
     others: dict[str, Any] = {"spec": json.loads(spec)}
     if parameter_stream is not None:
         others["parameter_stream"] = parameter_stream
@@ -81,7 +81,7 @@ def digest(spec: str, arrays: dict[str, ArrayEntry], parameter_stream: int | Non
 
 
 class NewMap(NamedTuple):
-    """A map to be created."""
+    """Map to be created."""
 
     name: str
     spec: str
@@ -89,22 +89,22 @@ class NewMap(NamedTuple):
     generator: dict[str, str]
     parameter_stream: int | None = None
     asked: str = ""
-    """What was left open in the spec as it was put, see `MapManifest`."""
+    """Deferred fields of the client's spec, see `MapManifest`."""
     ttl: int | None = None
-    """Seconds that it lives after its last use. One that takes the place of a reservation lives as that says."""
+    """Time to live in seconds after the last use; a map that replaces a reservation takes the reservation's instead."""
 
 
 class MapStore(LivingStore[MapManifest]):
-    """Create, reserve, find, page through, read and delete maps."""
+    """Store of maps: creates, reserves, finds, lists, reads and deletes them."""
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         super().__init__(client, MapManifest, quota)
 
     def spec(self, manifest: MapManifest) -> str:
-        """The text of a map's spec, its digest verified.
+        """Return the text of a map's spec, after verifying its digest.
 
         Raises:
-            Gone: the map is not there any more.
+            Gone: the map no longer exists.
             StoreDamaged: the spec is not what was written.
         """
         if isinstance(manifest.spec, str):
@@ -112,14 +112,14 @@ class MapStore(LivingStore[MapManifest]):
         return self._read(manifest, SPEC, manifest.spec.sha256).decode()
 
     def verify(self, manifest: MapManifest) -> None:
-        """See `NamedStore.verify`."""
+        """Verify the digests of spec, manifest and arrays; see `NamedStore.verify`."""
         spec = self.spec(manifest)
         if manifest.state is State.ready:
             manifest.check_seal(digest(spec, manifest.arrays, manifest.parameter_stream))
         super().verify(manifest)
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
-        """A manifest and its spec, of the map that has the name now if it was made anew; None if there is none now."""
+        """Return a manifest and its spec; those of the new map if the map was replaced meanwhile, None if it is gone."""
         while manifest is not None:
             with suppress(Gone):
                 return manifest, self.spec(manifest)
@@ -127,7 +127,7 @@ class MapStore(LivingStore[MapManifest]):
         return None
 
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[MapManifest], str | None]:
-        """See `NamedStore.page`; the lengths of specs count as well."""
+        """Return a page of maps, see `NamedStore.page`; the lengths of specs count as well."""
         manifests, following = super().page(prefix, after, limit)
         page = manifests[: fitting(manifest.lengths.get(SPEC, 0) for manifest in manifests)]
         return page, following if len(page) == len(manifests) else page[-1].name
@@ -139,9 +139,9 @@ class MapStore(LivingStore[MapManifest]):
         announce: Callable[[list[str]], None] = lambda _: None,
         owner: str = "",
     ) -> MapManifest:
-        """Store a map under a name that is free, or in place of `replaced`, its reservation, which must still be there.
+        """Store a map under a free name, or in place of its reservation `replaced`, which must still exist.
 
-        `announce` is told the keys of the pieces before they are written. The map is `owner`'s in the account.
+        `announce` is called with the keys of the chunks before they are written. `owner` owns the map in the account.
 
         Raises:
             NameTaken: the name is not free, or the reservation is gone.
@@ -190,14 +190,14 @@ class MapStore(LivingStore[MapManifest]):
         owner: str = "",
         ttl: int | None = None,
     ) -> tuple[MapManifest, Reservation]:
-        """A manifest that holds the name while a job builds the map; the script that submits the job stores it.
+        """Prepare the reservation of a name for a job that builds the map; the script that submits the job stores it.
 
-        `asked`, `warnings` and `is_open` are of `MapManifest`, as far as they are known before the map is built.
-        `promised` is the room for its arrays, so that none is built for hours and then refused. The map will live
-        `ttl` seconds after its last use; so will what is told of a job that fails, from then on.
+        `asked`, `warnings` and `is_open` are fields of `MapManifest`, as far as known before the build. `promised` is
+        the bytes to reserve for the arrays, so that no map is built for hours and then refused. The map will live `ttl`
+        seconds after its last use; if the job fails, the failed manifest lives `ttl` seconds.
 
         Raises:
-            QuotaExceeded: there is no such room.
+            QuotaExceeded: there is no room for the map.
         """
         manifest = MapManifest(
             schema_version=MapManifest.newest,
@@ -216,7 +216,7 @@ class MapStore(LivingStore[MapManifest]):
 
 
 def _put_again(reservation: MapManifest | None, stored: bytes) -> MapManifest | None:
-    """The same reservation as it stands now, for another time than before; None if something else stands there."""
+    """Return the reservation as stored now, with its new time to live; None if `stored` is something else."""
     with suppress(StoreDamaged, NewerVersion):
         there = MapManifest.parse(stored)
         if reservation is not None and there.token == reservation.token and there.state is State.building:

@@ -1,18 +1,17 @@
-"""Named things in the store, each a manifest and arrays in pieces: what maps, datasets and indexes have in common.
+"""Named things in the store, each a manifest and arrays in chunks: the common part of maps, datasets and indexes.
 
-A thing `m` of a kind `map` is the key `bochner:{map:m}:manifest` and its pieces `bochner:{map:m}:<token>:<name>:<i>`,
-all in the place of its name, see `places`; the sorted set `bochner:maps` lists the names. Pieces are written first,
-under a token of their own and with a time to live, so that a creator that dies leaves nothing for long; one script then
-makes pieces, manifest and listing stay together, for ever or for the time that the thing has to live.
+A thing `m` of kind `map` is the key `bochner:{map:m}:manifest` and its chunks `bochner:{map:m}:<token>:<name>:<i>`, all
+in the shard of its name, see `places`; the sorted set `bochner:maps` lists the names. Chunks are written first, under a
+new token and with a time to live, so that a process that dies leaves nothing for long. One script then commits chunks,
+manifest and list entry together, for ever or for the thing's time to live.
 
-Each script changes all keys of a thing at once, or none, and their entries in the account. A client library repeats a
-call whose reply was lost, and the first one may have been carried out. The scripts therefore compare what is there with
-what the caller means: a repeated commit finds its own manifest and returns it, a repeated delete finds the receipt that
-the first one has left.
+Each script atomically changes all keys of a thing and their entries in the account. The client library repeats a call
+whose reply was lost, so a script may run twice. The scripts therefore compare the stored state with the caller's: a
+repeated commit finds its own manifest and returns it; a repeated delete finds the receipt that the first one stored.
 
-A reservation is the manifest of a thing that has no arrays yet, and names the job that makes them. It is put there by
-the script that submits the job, removed by the one that cancels it, marked by the one that fails it, and replaced by
-the one that stores what the job has made. A name whose job has failed is free for the next that wants it.
+A reservation is the manifest of a thing that has no arrays yet, and names the job that makes them. The script that
+submits the job stores the reservation; the one that cancels the job removes it, the one that fails the job marks it,
+and the one that stores the job's result replaces it. A name whose job has failed is free again.
 """
 
 import hashlib
@@ -44,13 +43,13 @@ from app.store.places import by_root, inside, places_of
 logger = logging.getLogger(__name__)
 
 SPEC = "spec.json"
-"""Name of the pieces of a thing's spec; no array has a dot in its name."""
-# Longer than a client library repeats a call.
+"""Name of the chunks of a thing's spec; no array has a dot in its name."""
+# Longer than the time in which a client library repeats a call.
 RECEIPT_SECONDS = 300
 
 
 class State(StrEnum):
-    """What has become of a thing."""
+    """State of a thing: a job is making it, its job has failed, or it can be used."""
 
     building = "building"
     failed = "failed"
@@ -58,7 +57,7 @@ class State(StrEnum):
 
 
 class Reservation(NamedTuple):
-    """A name to be held, together with the job that is to make the thing."""
+    """Reservation of a name for the thing that a job will make."""
 
     key: str
     """Key of the manifest."""
@@ -67,21 +66,21 @@ class Reservation(NamedTuple):
     name: str
     manifest: bytes
     pieces: list[str]
-    """Keys of what was written for it, with a time to live."""
+    """Keys of the chunks written for the reservation, with a time to live."""
     entry: str
-    """Its key in the account."""
+    """Key of the reservation's entry in the account."""
 
 
 class NameTaken(Exception):
-    """A name is taken, or the reservation that was to be replaced is gone."""
+    """A name is taken, or the reservation to be replaced is gone."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the name {name!r} is taken")
 
 
-# For scripts: what stands under a manifest's key, as text and as a table; whether a job has failed to make it; the
-# seconds that it lives once it is made; its spec, which lies beside it in pieces, and what frees that, and its entry;
-# and the receipt that whoever deletes it leaves, to get the same answer should the call be repeated.
+# Shared functions of scripts: a stored manifest as text and as a table; whether the thing's job has failed; its time to
+# live in seconds once made; the keys of its spec's chunks; removal of its spec and account entry; and the receipt that a
+# delete stores, so that a repeated call returns the same answer.
 LUA = f"""{account.LUA}
 local function manifest(key)
   local stored = redis.call('GET', key)
@@ -112,18 +111,18 @@ Arrays = dict[str, NDArray[Any]]
 
 
 _PAGE_BYTES = 1 << 22
-# What `RENEW` gives where indexes are over a map.
+# Answer of `RENEW` if indexes refer to a map.
 _FOR_EVER = 2
-# Names looked at with each new thing that will expire.
+# Names examined whenever a thing with a time to live is created.
 _LOOKED_AT = 8
 
 Buffer = bytes | memoryview
 
 
 class NamedStore(Generic[M]):
-    """Find, read, list and delete things of one kind; their stores add how they are created.
+    """Store of things of one kind: finds, reads, lists and deletes them; subclasses create them.
 
-    Every method raises StoreUnavailable where the store does not answer.
+    Every method raises StoreUnavailable if the store does not answer.
     """
 
     def __init__(self, client: redis.Redis, manifest: type[M], quota: Quota) -> None:
@@ -135,11 +134,11 @@ class NamedStore(Generic[M]):
         self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
 
     def find(self, name: str) -> M | None:
-        """The manifest of a thing, None if there is none."""
+        """Return the manifest of a thing, None if there is no such thing."""
         return self._parse(self._store(name), name)
 
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
-        """The manifest of a thing, None if there is none: `find` for a client of an event loop, which it keeps free."""
+        """Return the manifest of a thing like `find`, with an asyncio client and without blocking the event loop."""
         with store_errors():
             stored = cast(bytes | None, await client.get(self.key(name)))
             if stored is None:
@@ -149,10 +148,10 @@ class NamedStore(Generic[M]):
         return self._parse(stored, name)
 
     def read(self, manifest: M, array_name: str) -> NDArray[Any]:
-        """One array, its digest verified.
+        """Return one array, after verifying its digest.
 
         Raises:
-            Gone: the thing is not there any more.
+            Gone: the thing no longer exists.
             StoreDamaged: the array is not what was written.
         """
         entry = manifest.arrays[array_name]
@@ -160,14 +159,14 @@ class NamedStore(Generic[M]):
         return np.frombuffer(read, np.dtype(entry.dtype).newbyteorder("<")).reshape(entry.shape)
 
     def read_all(self, manifest: M) -> Arrays:
-        """All arrays of a thing, by name; raises what `read` raises."""
+        """Return all arrays of a thing, by name; raises what `read` raises."""
         return {array_name: self.read(manifest, array_name) for array_name in manifest.arrays}
 
     def read_in_blocks(self, manifest: M, array_name: str, blocks: Sequence[slice]) -> Iterator[NDArray[Any]]:
-        """One array, some rows at a time in order, so that it never stands in memory as a whole.
+        """Yield one array in blocks of rows, in order, so that it is never in memory as a whole.
 
         Raises:
-            StoreDamaged: a piece is missing, or, before the last block is given, the array is not what was written.
+            StoreDamaged: a chunk is missing, or the array is not what was written, raised before the last block.
         """
         entry = manifest.arrays[array_name]
         coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
@@ -185,7 +184,7 @@ class NamedStore(Generic[M]):
             del read[:nbytes]
 
     def damages(self) -> Iterator[str]:
-        """What is damaged, a sentence each: all that is kept is read, and compared with its digests."""
+        """Yield a sentence for each damaged thing; read all stored data and compare it with its digests."""
         for index in self._indexes.values():
             with store_errors():
                 names = cast(list[bytes], self._client.zrange(index, 0, -1))
@@ -201,21 +200,21 @@ class NamedStore(Generic[M]):
                     continue
 
     def _is_lost(self, name: str) -> bool:
-        """Whether a thing has pieces that are to stay, and no manifest: what expires does so with all of its pieces."""
+        """Return whether a thing has permanent chunks but no manifest; when a thing expires, all its chunks do."""
         with store_errors():
             stay = any(self._client.ttl(key) == -1 for key in self._pieces(name, b""))
         return stay and self._store(name) is None
 
     def verify(self, manifest: M) -> None:
-        """Raise StoreDamaged unless all of a thing is as it was written."""
+        """Raise StoreDamaged unless a thing's data is exactly as it was written."""
         for array_name in manifest.arrays:
             self.read(manifest, array_name)
 
     @acknowledge()
     def delete(self, name: str, free: Callable[[bytes, str], None] = lambda _, __: None) -> bool:
-        """Remove a thing and every key of it; False if there is none, or if another removes it at the same time.
+        """Remove a thing and all its keys; False if there is none, or if another client removes it at the same time.
 
-        `free` is called before, with the manifest, and with the receipt that is left by what removes the thing.
+        `free` is called before the removal, with the stored manifest and the receipt that the removal will store.
         """
         receipt = secrets.token_hex(8)
         while (stored := self._store(name)) is not None:
@@ -225,7 +224,7 @@ class NamedStore(Generic[M]):
         return False
 
     def _compare_and_remove(self, name: str, stored: bytes, receipt: str) -> bool:
-        """Remove a thing as it is stored, and leave a receipt; False if something else stands there."""
+        """Remove a thing and store a receipt; False if its manifest is no longer `stored`."""
         keys = self._pieces(name, stored)
         entries = {key.rsplit(":", 2)[0] for key in keys}
         with store_errors():
@@ -233,10 +232,10 @@ class NamedStore(Generic[M]):
             return bool(self._delete(keys=[self.key(name), self._index(name), *keys], args=args))
 
     def page(self, prefix: str, after: str | None, limit: int) -> tuple[list[M], str | None]:
-        """Up to `limit` things in order of their names, and the name to go on after, None at the end.
+        """Return up to `limit` things in order of their names, and the name after which to continue, None at the end.
 
-        Names start with the prefix and come after `after`. Those of things that expired take part in the count, and are
-        then forgotten; what cannot be read is left out. No page has more than `_PAGE_BYTES`, unless of a single thing.
+        Names start with `prefix` and come after `after`. Names of expired things count towards the limit, and are
+        removed from the list; unreadable things are left out. A page of more than one thing has at most `_PAGE_BYTES`.
         """
         lowest = f"[{prefix}" if after is None or after < prefix else f"({after}"
         found = at_once(
@@ -259,12 +258,12 @@ class NamedStore(Generic[M]):
             try:
                 if (thing := self._parse(one, name)) is not None:
                     things.append(thing)
-            except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
+            except (StoreDamaged, NewerVersion) as error:  # the other things must still be listed
                 logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
-        """The bytes of an array or a spec, put together from their pieces and verified; raises what `read` raises."""
+        """Return the verified bytes of an array or a spec, joined from chunks; raises what `read` raises."""
         length = manifest.lengths[name]
         buffer, end = bytearray(length), 0
         called = f"{name} of {manifest.kind} {manifest.name!r}"
@@ -298,7 +297,7 @@ class NamedStore(Generic[M]):
         return stored
 
     def key(self, name: str) -> str:
-        """The key of the manifest of a thing."""
+        """Return the key of a thing's manifest."""
         return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
 
     def _entry(self, manifest: M) -> str:
@@ -320,16 +319,16 @@ class NamedStore(Generic[M]):
         announce: Callable[[list[str]], None] = lambda _: None,
         owner: str = "",
     ) -> bytes:
-        """Store a thing for `ttl` seconds, None for ever, unless something else has its name than is expected.
+        """Store a thing for `ttl` seconds (None: for ever), unless its name holds something unexpected.
 
-        `replaced` is what is expected there, and was given the room; None for nothing. `announce` is told the keys of
-        the pieces before they are written.
+        `replaced` is the reservation expected under the name, which has reserved the room; None if the name must be free.
+        `announce` is called with the keys of the chunks before they are written.
 
         Returns:
-            What stands under the name now: the manifest, if the thing was stored, b"" for nothing.
+            The manifest under the name now, which is the given one if the thing was stored; b"" for none.
 
         Raises:
-            QuotaExceeded: there is no room for it.
+            QuotaExceeded: there is no room for the thing.
         """
         announce(self._piece_keys(manifest))
         self._write(manifest, contents, owner, "" if replaced is None else self._entry(replaced))
@@ -345,9 +344,9 @@ class NamedStore(Generic[M]):
     def _write(
         self, manifest: M, contents: Mapping[str, Buffer], owner: str, within: str = "", promised: int = 0
     ) -> None:
-        """Write what is kept in pieces, with a time to live; QuotaExceeded if there is no room for it.
+        """Write the chunks of a thing, with a time to live; QuotaExceeded if there is no room for them.
 
-        `within` is the entry that was given the room; `promised` is more room, for what will take this one's place.
+        `within` is the entry that has reserved the room; `promised` is the bytes to reserve for the thing's successor.
         """
         entry = Entry(self._entry(manifest), sum(manifest.lengths.values()) + promised, 1)
         check_room(self._client, entry.nbytes)
@@ -360,13 +359,13 @@ class NamedStore(Generic[M]):
             raise
 
     def _change_lifetime(self, there: M, lives: Callable[[M], tuple[dict[str, Any], int | None]]) -> M | None:
-        """Have a thing live for another time from now on; StoreDamaged if pieces of it are missing.
+        """Change a thing's time to live from now on; StoreDamaged if chunks of it are missing.
 
-        `lives` is given the manifest as it stands, and gives what changes of it, and the seconds that its keys live,
+        `lives` takes the current manifest, and returns the fields to change and the seconds that the keys will live,
         None for ever.
 
         Returns:
-            The manifest as it stands then; None if the thing is gone, or another changes it at the same time.
+            The new manifest; None if the thing is gone, or another client changes it at the same time.
         """
         if (now_there := self._read_stored(there)) is None:
             return None
@@ -384,37 +383,37 @@ class NamedStore(Generic[M]):
 
     @acknowledge()
     def _confirm(self, there: M) -> M | None:
-        """A thing that is found as it was wanted; None if it is gone. Replicas may not have it yet."""
+        """Return a thing that needs no change once replicas acknowledge it; None if it is gone."""
         return None if self._read_stored(there) is None else there
 
     def _read_stored(self, there: M) -> tuple[bytes, M] | None:
-        """A manifest as it is stored now, in bytes and read; None if the thing is gone, or another has its name."""
+        """Return the current manifest, as bytes and parsed; None if the thing is gone or another has its name."""
         stored = self._store(there.name)
         found = self._parse(stored, there.name)
         return None if stored is None or found is None or found.token != there.token else (stored, found)
 
     def _tidy(self, name: str) -> None:
-        """Forget some names beside one, of what expired, so that a list that nobody looks at does not grow for ever.
+        """Remove some names of expired things from the list of a name, so that an unread list does not grow for ever.
 
-        With eight names looked at for each that is added, at most about one in eight is of a thing that is gone.
+        As eight names are examined for each one added, at most about one name in eight is of an expired thing.
         """
-        with suppress(StoreUnavailable), store_errors():  # what was added is there, and that is what was asked for
+        with suppress(StoreUnavailable), store_errors():  # the request itself has succeeded
             names = cast(list[bytes], self._client.zrandmember(self._index(name), _LOOKED_AT))
             self._forget_expired_names([name.decode() for name in names])
 
     def _forget_expired_names(self, names: list[str]) -> None:
-        """Take names off the list that have no manifest any more; what is asked for never hangs on that."""
+        """Remove names without a manifest from their lists. Errors are ignored, as no answer depends on it."""
         named = {self.key(name): name for name in names}
         for root, keys in by_root(named).items():
             with suppress(StoreUnavailable), store_errors():
                 self._forget(keys=[self._indexes[root], *keys], args=[named[key] for key in keys])
 
     def _index(self, name: str) -> str:
-        """The list that a name stands in."""
+        """Return the key of the list that has a name."""
         return self._indexes[self._places.of(name)]
 
     def _pieces(self, name: str, stored: bytes) -> list[str]:
-        """Keys of a thing's pieces, found by their names where its manifest cannot be read."""
+        """Return the keys of a thing's chunks; if its manifest cannot be read, find them by prefix."""
         with suppress(StoreDamaged, NewerVersion):
             if (found := self._parse(stored, name)) is not None:
                 return self._piece_keys(found)
@@ -425,21 +424,22 @@ class NamedStore(Generic[M]):
 
 
 def contents(arrays: Arrays) -> dict[str, Buffer]:
-    """The bytes of arrays."""
+    """Return the bytes of arrays, by name."""
     return {name: octets(array) for name, array in arrays.items()}
 
 
 def end(ttl: int | None) -> datetime | None:
-    """When a thing may be gone: rounded down, and reckoned before it is stored, so it lives so long at least."""
+    """Return when a thing may expire; rounded down and computed before storing, so the thing lives at least until then."""
     return None if ttl is None else now() + timedelta(seconds=ttl)
 
 
 def fitting(lengths: Iterable[int]) -> int:
-    """How many of the first things make a page, by their lengths in bytes; one at the least."""
+    """Return how many of the first things fit on a page, given their lengths in bytes; at least one."""
     return max(1, bisect_right(list(accumulate(lengths)), _PAGE_BYTES))
 
 
-# Puts a manifest at the first key, and lets it live for so many seconds ('' for ever), with all pieces from a key on.
+# Shared functions of scripts. `stand` stores a manifest under the first key; the manifest, and the chunks from key
+# number `first` on, live for the given seconds ('' for ever).
 _STAND = """
 -- Whether indexes are over the thing.
 local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
@@ -460,10 +460,10 @@ local function stand(text, seconds, first)
 end
 """
 
-# KEYS: manifest, index, pieces. ARGV: manifest, name, token of the thing that it takes the place of ('' for a name that
-# is free), the seconds that all of it lives ('' for ever), its own token. Gives the manifest that stands then, '' for
-# none, nil if pieces are missing. Pieces that are not wanted go at once, unless it is a reservation that stands and has
-# been given another time to live: then they are to be committed once more, for that time.
+# KEYS: manifest, index, chunks. ARGV: manifest, name, token of the reservation to replace ('' if the name must be free),
+# time to live in seconds ('' for ever), own token. Returns the manifest stored then, '' for none, nil if chunks are
+# missing. If the name holds something else, the new chunks are deleted at once. If the reservation has another time to
+# live by now, its manifest is returned and the chunks stay: the caller commits again with that time.
 COMMIT = f"""{LUA}{_STAND}
 local stored, found = manifest(KEYS[1])
 local there = found.token
@@ -483,9 +483,9 @@ redis.call('ZADD', KEYS[2], 0, ARGV[2])
 return ARGV[1]
 """
 
-# KEYS: manifest, pieces. ARGV: token, the manifest that stands, the one that takes its place and is of the same thing,
-# the seconds that all of it lives from now on ('' for ever). Gives 0 if another stands there, nil if pieces are
-# missing, 2 if it must live for ever, as indexes are over it, else 1.
+# KEYS: manifest, chunks. ARGV: token, the current manifest, the new manifest of the same thing, time to live in seconds
+# from now on ('' for ever). Returns 0 if another manifest is stored, nil if chunks are missing, 2 if the thing must live
+# for ever because indexes refer to it, else 1.
 RENEW = f"""{LUA}{_STAND}
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
@@ -496,8 +496,8 @@ lives(entry_at(KEYS[1], ARGV[1]), ARGV[4])
 return 1
 """
 
-# KEYS: manifest, index, pieces. ARGV: manifest, name, receipt, entries. Gives 1 if this call, or the first try of it,
-# has deleted what was meant. What indexes are over is not deleted.
+# KEYS: manifest, index, chunks. ARGV: manifest, name, receipt, entries. Returns 1 if this call, or the first try of it,
+# has deleted the thing. A map to which indexes refer is not deleted.
 DELETE = f"""{LUA}{_STAND}
 if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
 local stored, found = manifest(KEYS[1])
@@ -511,7 +511,7 @@ leave(ARGV[3])
 return 1
 """
 
-# KEYS: index, manifests. ARGV: the names of the manifests. A name made anew meanwhile stays.
+# KEYS: index, manifests. ARGV: the names of the manifests. A name that was created again meanwhile stays.
 FORGET = """
 for i = 2, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end

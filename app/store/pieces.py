@@ -1,4 +1,4 @@
-"""Bytes of any length in the store, cut into pieces so that no single call holds up its other clients."""
+"""Bytes of any length in the store, cut into chunks so that no single call blocks other clients for long."""
 
 from collections.abc import Iterator
 from typing import cast
@@ -12,23 +12,23 @@ PIECE_BYTES = 1 << 20
 
 
 def count(length: int) -> int:
-    """Number of pieces of so many bytes."""
+    """Return the number of chunks of `length` bytes."""
     return -(-length // PIECE_BYTES)
 
 
 def keys(prefix: str, length: int) -> list[str]:
-    """Keys of the pieces of so many bytes."""
+    """Return the keys of the chunks of `length` bytes."""
     return [f"{prefix}:{i}" for i in range(count(length))]
 
 
 def write(client: redis.Redis, prefix: str, data: bytes | memoryview, deadline: int) -> list[str]:
-    """Write bytes under keys that expire at a moment, unless they are made to stay; gives the keys.
+    """Write bytes under keys that expire at `deadline` unless a script makes them permanent; return the keys.
 
-    The moment is the one that `Account.charge` gives. StoreFull if there is no room on the disk of the store.
+    `deadline` comes from `Account.charge`. StoreFull if there is no room on the disk of the store.
     """
     written = keys(prefix, len(data))
     whole = memoryview(data)
-    # One piece a call: a pipeline of many would hold up every other client of the store.
+    # One chunk per call: a pipeline of many chunks would block every other client of the store.
     for i, key in enumerate(written):
         piece = whole[i * PIECE_BYTES : (i + 1) * PIECE_BYTES]
         check_room(client, len(piece))
@@ -38,7 +38,7 @@ def write(client: redis.Redis, prefix: str, data: bytes | memoryview, deadline: 
 
 
 def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:
-    """The pieces, one after the other; StoreDamaged if one is missing."""
+    """Yield the chunks in order; StoreDamaged if one is missing."""
     for i in range(pieces):
         with store_errors():
             piece = cast(bytes | None, client.get(f"{prefix}:{i}"))
@@ -48,5 +48,5 @@ def parts(client: redis.Redis, prefix: str, pieces: int) -> Iterator[bytes]:
 
 
 def read(client: redis.Redis, prefix: str, pieces: int) -> bytes:
-    """All bytes; StoreDamaged if a piece is missing."""
+    """Return all bytes; StoreDamaged if a chunk is missing."""
     return b"".join(parts(client, prefix, pieces))

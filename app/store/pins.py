@@ -1,8 +1,8 @@
-"""Maps that indexes are over: they are neither deleted nor expire while there are such indexes.
+"""References from indexes to maps (pins): a map is neither deleted nor expires while an index refers to it.
 
-The hash `bochner:{map:m}:pins` has, for each of them, its name and token, and when it was entered. An index is entered
-before it is made and left out after it is deleted. So a process that dies in between leaves one that is not there: a
-pin counts as long as its index is there, and for a while after it was entered.
+The hash `bochner:{map:m}:pins` has, for each such index, its name and token, and the time when it was entered. A
+reference is entered before its index is made, and removed after the index is deleted. A process that dies in between
+leaves a reference without an index. So a reference counts while its index exists, and for a while after it was entered.
 """
 
 import logging
@@ -23,11 +23,11 @@ logger = logging.getLogger(__name__)
 _YOUNG_SECONDS = 60
 _AT_ONCE = 500
 _TIDY_SECONDS = 60.0
-# Of a processor that tidying may take.
+# Share of a processor that tidying may take.
 _SHARE = 0.01
 _RETRY_SECONDS = 10.0
 
-# KEYS: manifest of a map, pins. ARGV: token of the map, index. Gives 0 if the map is not there.
+# KEYS: manifest of a map, pins. ARGV: token of the map, index. Returns 0 if the map does not exist.
 _PIN = f"""{LUA}
 local _, found = manifest(KEYS[1])
 if found.token ~= ARGV[1] then return 0 end
@@ -35,7 +35,8 @@ redis.call('HSET', KEYS[2], ARGV[2], math.floor(now()))
 return 1
 """
 
-# KEYS: pins. ARGV: seconds for which a pin counts by itself. Gives each index and whether it does.
+# KEYS: pins. ARGV: seconds for which a reference counts without its index. Returns each index and whether its reference
+# is that young.
 _USERS = f"""{LUA}
 local found, read = {{}}, redis.call('HGETALL', KEYS[1])
 for i = 1, #read, 2 do
@@ -46,19 +47,19 @@ return found
 
 
 class Index(NamedTuple):
-    """An index that a map is pinned by."""
+    """Index that refers to a map."""
 
     name: str
     token: str
 
     @property
     def field(self) -> str:
-        """Its field in the hash; no name has a colon."""
+        """Field of the index in the hash; no name has a colon."""
         return f"{self.name}:{self.token}"
 
 
 class Pins:
-    """Which maps indexes are over. Every method raises StoreUnavailable where the store does not answer."""
+    """References from indexes to maps. Every method raises StoreUnavailable if the store does not answer."""
 
     def __init__(self, client: redis.Redis, maps: MapStore, indexes: IndexStore) -> None:
         self._client, self._maps, self._indexes = client, maps, indexes
@@ -66,7 +67,7 @@ class Pins:
 
     @acknowledge()
     def pin(self, there: MapManifest, index: Index) -> bool:
-        """Keep a map for an index that is about to be made; False if the map is gone."""
+        """Enter the reference of an index that is about to be made; False if the map is gone."""
         with store_errors():
             keys = [self._maps.key(there.name), self._pins(there.name)]
             if not self._pin(keys=keys, args=[there.token, index.field]):
@@ -75,19 +76,19 @@ class Pins:
         return True
 
     def settle(self, name: str, index: Index) -> None:
-        """Let the pin of an index that is there count as long as it is, and no longer."""
+        """Make the reference of an existing index count for as long as the index exists, and no longer."""
         with store_errors():
             self._client.hset(self._pins(name), index.field, 0)
 
     def unpin(self, name: str, index: Index) -> None:
-        """A map is not kept for an index any more. Without others, it lives on as it did before."""
+        """Remove the reference of an index. Without other references, the map has its own time to live again."""
         with store_errors():
             self._client.hdel(self._pins(name), index.field)
         with suppress(StoreDamaged, NewerVersion):
             self._set_life(name)
 
     def users(self, name: str) -> list[str]:
-        """The names of indexes that are over a map, or are about to be; others are forgotten."""
+        """Return the names of the indexes over a map, or about to be made; remove references of missing indexes."""
         with store_errors():
             found = cast("list[tuple[bytes, int]]", self._users(keys=[self._pins(name)], args=[_YOUNG_SECONDS]))
         users = set()
@@ -100,7 +101,7 @@ class Pins:
         return sorted(users)
 
     def keep_tidy(self) -> None:
-        """Tidy at once and every minute from then on, less often where it takes long; never returns."""
+        """Tidy now and every minute from then on, less often if it takes long; never return."""
         while True:
             began = time.monotonic()
             try:
@@ -111,7 +112,7 @@ class Pins:
                 time.sleep(_RETRY_SECONDS)
 
     def tidy(self) -> None:
-        """Forget the indexes that are not there, of all maps: those that expired, and what a death has left."""
+        """Remove, for all maps, the references of indexes that have expired or were left by a process that died."""
         after, more = None, True
         while more:
             page, after = self._maps.page("", after, _AT_ONCE)
@@ -125,7 +126,7 @@ class Pins:
                     logger.warning("the life of map %r is not looked after: %s", there.name, error)
 
     def _set_life(self, name: str) -> None:
-        """Have a map live for ever if indexes are over it, and else as long as it says. The script looks whether."""
+        """Make a map live for ever if indexes refer to it, else for its own time to live; a script decides which."""
         while (there := self._maps.find(name)) is not None and there.ttl is not None and there.state is State.ready:
             if self._maps.renew(there, there.ttl) is not None:
                 return
@@ -134,7 +135,7 @@ class Pins:
         try:
             found = self._indexes.find(index.name)
         except (StoreDamaged, NewerVersion):
-            return True  # it may be this one
+            return True  # the unreadable index may be this one
         return found is not None and found.token == index.token and found.state is not State.failed
 
     def _pins(self, name: str) -> str:

@@ -1,10 +1,10 @@
-"""The places of a store: what lies in one is changed at once, by one script.
+"""Shards of a store: one script changes keys of one shard, atomically.
 
-A store of one server is one place, whose keys begin with `bochner:`. A cluster changes at once only what lies in one
-of its 16384 slots. There the service keeps sixteen places, each in a slot of its own by the tag that its keys begin
-with, `bochner:{p1}:`. Each has everything that a store of one server has: lists of names, a queue of jobs, an account.
-The name of a map or a dataset decides where it lies, and a job lies with the map that it builds. So each script finds
-all that it changes in its place; only sums and lists of the whole store are put together from all places.
+A store of one server is one shard, whose keys begin with `bochner:`. A cluster changes keys atomically only within one
+of its 16384 slots. There the service keeps sixteen shards, each in a slot of its own, chosen by the hash tag at the
+start of its keys, `bochner:{p1}:`. Each shard has all that a store of one server has: lists of names, a job queue, an
+account. The name of a map or a dataset determines its shard; a job lies in the shard of the map that it builds. So each
+script finds all keys that it changes in one shard; only sums and lists of the whole store combine all shards.
 """
 
 import re
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 ROOT = "bochner:"
-"""What every key of the service begins with."""
+"""Prefix of every key of the service."""
 N = 16
-# In the middle of each sixteenth of all slots, or near it, so that nodes have the same share of places. Frozen: another
-# tag is another place, where nothing is found.
+# Each tag hashes to a slot in or near the middle of a sixteenth of all slots, so that nodes have equal shares of the
+# shards. Never change a tag: the keys under the old one would not be found.
 TAGS = (
     *("p64", "p126", "p19", "p3", "p65", "p127", "p18", "p2"),
     *("p66", "p48", "p160", "p1", "p67", "p49", "p161", "p0"),
@@ -24,16 +24,16 @@ TAGS = (
 
 
 class Places(NamedTuple):
-    """The places of a store, by what their keys begin with."""
+    """Shards of a store, by the prefixes of their keys (roots)."""
 
     roots: tuple[str, ...]
 
     def of(self, name: str) -> str:
-        """The root of the place of a thing."""
+        """Return the root of the shard of the thing `name`."""
         return self.roots[_number(name) % len(self.roots)]
 
     def of_job(self, job_id: str) -> str:
-        """The root of the place of a job; of an id that no job has, any."""
+        """Return the root of the shard of a job; any root for an invalid id."""
         number = int(job_id[-1], N) if job_id[-1:] in _DIGITS else 0
         return self.roots[number % len(self.roots)]
 
@@ -43,19 +43,19 @@ MANY = Places(tuple(f"{ROOT}{{{tag}}}:" for tag in TAGS))
 
 
 def places_of(client: Any) -> Places:
-    """The places of the store of a client."""
+    """Return the shards of the store of a client."""
     found: Places = getattr(client, "places", ONE)
     return found
 
 
 def root_of(key: str) -> str:
-    """The root of the place of a key."""
+    """Return the root of the shard of a key."""
     found = _START.match(key)
     return ROOT if found is None else found[0]
 
 
 def by_root(keys: Iterable[str]) -> dict[str, list[str]]:
-    """Keys by the roots of their places."""
+    """Return keys grouped by the roots of their shards."""
     found: dict[str, list[str]] = {}
     for key in keys:
         found.setdefault(root_of(key), []).append(key)
@@ -63,12 +63,12 @@ def by_root(keys: Iterable[str]) -> dict[str, list[str]]:
 
 
 def inside(root: str, key: str) -> str:
-    """A key as it is called in a place, by how it is called in a store that is one place."""
+    """Return the name that a key has in a shard, given its name in a store of one shard."""
     return root + key.removeprefix(ROOT)
 
 
 def digit(name: str) -> str:
-    """The last digit of the ids of jobs that lie in the place of a thing."""
+    """Return the last digit of the ids of jobs in the shard of the thing `name`."""
     return f"{_number(name):x}"
 
 
