@@ -1,8 +1,8 @@
-"""A backup of a running store: the snapshot that its server gives to a new replica, kept as a file, and put back.
+"""Backup of a running store to a file, and restoring it.
 
-The server forks for it. So it is of one moment, after the backup has begun, and writes go on meanwhile. Of a cluster,
-the snapshots of all primaries stand one after the other, each of a moment of its own: what belongs together lies in one
-place, and so is of one moment.
+A backup is the snapshot that a server sends to a new replica. The server forks for it, so the snapshot is of one moment
+after the start of the backup, and writes go on meanwhile. For a cluster, the snapshots of all primaries follow each
+other in the file, each of its own moment. Keys that belong together are in one shard, and so of one moment.
 """
 
 import mmap
@@ -35,17 +35,17 @@ _LONGEST_LINE = 4096
 
 
 class BackupFailed(Exception):
-    """There is no backup, or it is not put back; the message is one sentence for the operator."""
+    """A backup or a restore has failed; the message is one sentence for the operator."""
 
 
 def back_up(client: Client, path: Path) -> int:
-    """Write a backup of a store to a file that is not there yet. What is there at the end is whole, or nothing is.
+    """Write a backup of a store to a new file. After a failure there is no file, rather than part of one.
 
     Returns:
-        The number of keys in it.
+        The number of keys in the backup.
 
     Raises:
-        BackupFailed: the file is there, the store does not give a snapshot, or it cannot be written.
+        BackupFailed: the file exists, the store sends no whole snapshot or is empty, or the file cannot be written.
     """
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     if path.exists():
@@ -56,9 +56,9 @@ def back_up(client: Client, path: Path) -> int:
             os.fsync(file.fileno())
         keys = check(part)
         with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # The queue is made by workers.
+            # Workers create the job queue even in an empty store.
             if all(key.type in STREAMS or _is_in_every_store(key.name) for key in snapshot.keys(data)):
-                # Else many of these would push out those of before it came back so.
+                # If a store came back empty, its backups would push out the earlier ones that have data.
                 raise BackupFailed("There is no backup: the store holds nothing.")
         part.rename(path)
         sync(path.parent)
@@ -70,10 +70,10 @@ def back_up(client: Client, path: Path) -> int:
 
 
 def send(client: Client, file: BinaryIO) -> None:
-    """Write a backup of a store to a file that is open. Its check-sum tells `restore` whether it is whole.
+    """Write a backup of a store to an open file; `restore` uses its check-sum to see whether it is whole.
 
     Raises:
-        BackupFailed: the store does not give a snapshot, or not to its end.
+        BackupFailed: the store sends no snapshot, or not all of it.
     """
     try:
         for server in primaries(client):
@@ -85,26 +85,26 @@ def send(client: Client, file: BinaryIO) -> None:
 
 
 def note(client: Client) -> None:
-    """Have the store know that a backup was made now, if it takes writes."""
+    """Record in the store that a backup was made now, if the store accepts writes."""
     with suppress(StoreUnavailable), store_errors():
         client.set(inside(places_of(client).roots[0], LAST), time.time())
 
 
 def last(client: Client) -> float | None:
-    """When the last backup was made, in seconds since 1970; None if none was."""
+    """Return the time of the last backup, in seconds since 1970; None if there was none."""
     with store_errors():
         noted = cast(bytes | None, client.get(inside(places_of(client).roots[0], LAST)))
     return None if noted is None else float(noted)
 
 
 def check(path: Path) -> int:
-    """Read a backup to its end, and compare its check-sum.
+    """Read a whole backup and verify its check-sums.
 
     Returns:
-        The number of keys in it.
+        The number of keys in the backup.
 
     Raises:
-        BackupFailed: it is none, or damaged.
+        BackupFailed: the file is no backup, is damaged, or cannot be read.
     """
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -116,7 +116,7 @@ def check(path: Path) -> int:
 
 
 def _sent(server: redis.Redis) -> Iterator[bytes]:
-    """The bytes of a snapshot, as a server sends them to a new replica: the client gives no bytes as they come."""
+    """Yield the bytes of a server's snapshot as if to a new replica, read from the socket itself to get raw bytes."""
     connection: Any = server.connection_pool.make_connection()
     try:
         with store_errors():
@@ -132,7 +132,7 @@ def _sent(server: redis.Redis) -> Iterator[bytes]:
 
 
 def _snapshot(line: socket.socket) -> Iterator[bytes]:
-    """The bytes of a snapshot that come: so many, or up to a mark."""
+    """Yield the bytes of a snapshot, whose end is given by its length or by a mark."""
     head = b""
     while (found := _FIRST_LINE.match(head)) is None:
         if len(head.lstrip(b"\n")) > _LONGEST_LINE:
@@ -163,22 +163,22 @@ def _receive(line: socket.socket, n: int) -> bytes:
 
 PREFIX = b"bochner:"
 LAST = "bochner:last-backup"
-# The last one while a worker starts.
+# Key prefixes that say nothing of a store's content. The last one exists while a worker starts.
 _NOTES = (b"bochner:probe:", LAST.encode(), b"bochner:jobs:starting")
 _BATCH_BYTES = 1 << 22
 _BATCH_KEYS = 500
 
 
 def restore(client: Client, path: Path) -> int:
-    """Put everything of the service that a backup holds into a store that holds nothing of it.
+    """Restore all keys of the service from a backup into an empty store.
 
-    Meanwhile no service takes the store for its own. A restore that was cut short is begun anew with the same file.
+    Meanwhile no service accepts the store. An interrupted restore can be repeated with the same file.
 
     Returns:
-        The number of keys.
+        The number of keys restored.
 
     Raises:
-        BackupFailed: the backup cannot be used, the store is not empty, or is older than the one of the backup.
+        BackupFailed: the backup cannot be used, the store is not empty, or its server is older than the backup's.
         StoreUnavailable: the store does not answer, or has no room.
     """
     check(path)
@@ -191,14 +191,14 @@ def restore(client: Client, path: Path) -> int:
             raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
         accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
         identity.put(client, mark)
-        # The queue last: a worker that waits for it finds all that its jobs need.
+        # The job queue is restored last, so that a waiting worker finds all data of its jobs.
         kept = _write(client, data, streams=False) + _write(client, data, streams=True)
         identity.put(client, accepted)
     return kept
 
 
 def _require_same_places(client: Client, data: mmap.mmap) -> None:
-    """What lies where is told by the names of keys, and by what is written under them."""
+    """Raise BackupFailed unless backup and store have the same shards, which are part of keys and stored values."""
     of_cluster = any(root_of(key.name.decode(errors="replace")) != ROOT for key in _ours(data))
     to_cluster = places_of(client) != ONE
     if of_cluster != to_cluster and any(_ours(data)):
@@ -221,7 +221,7 @@ def _require_empty(client: Client, mark: Mark) -> None:
 
 
 def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
-    """The mark of the store that the backup is of."""
+    """Return the mark of the backup's store; `otherwise` if the backup has none."""
     for key in snapshot.keys(data):
         if _is_mark(key.name):
             try:
@@ -240,18 +240,18 @@ def _is_mark(name: bytes) -> bool:
 
 
 def _is_in_every_store(name: bytes) -> bool:
-    """Whether a key tells of the store itself, so that an empty one has it as well."""
+    """Return whether a key describes the store itself, so that an empty store may have it as well."""
     return _is_mark(name) or _in_one_place(name).startswith(_NOTES)
 
 
 def _in_one_place(name: bytes) -> bytes:
-    """A key as it is called in a store that is one place."""
+    """Return the name that a key has in a store of one shard."""
     text = name.decode(errors="surrogateescape")
     return (ROOT + text.removeprefix(root_of(text))).encode(errors="surrogateescape")
 
 
 def _write(client: Client, data: mmap.mmap, streams: bool) -> int:
-    """Write the streams of a backup, or all else, in batches that hold up nobody for long."""
+    """Restore the streams of a backup, or all other keys, in batches too small to block other clients for long."""
     n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
     for key in _ours(data):
         if (key.type in STREAMS) != streams:

@@ -1,16 +1,16 @@
-"""The connection to a store, and where that is: a server, a cluster, or the primary that sentinels name.
+"""Connection to a store: a single server, a cluster, or the primary named by sentinels.
 
 There are clients of each kind, for threads and for an event loop.
 
-What is acknowledged to a client may have to be on replicas, too. A server that is killed loses nothing that it has
-written to its disk, but a replica that takes its place has only what came over. So each call that something
-acknowledged rests on is followed by WAIT on the same connection: the server answers with the number of replicas that
-have all that this connection has written. Another connection would be told of other writes, and a server that has
-become a replica meanwhile answers it with an error.
+Writes that are acknowledged to a client of the service may also have to be on replicas. A killed server loses nothing
+that it has written to its disk, but a replica that takes over has only the writes that it has received. So each call on
+which an acknowledgement depends is followed by WAIT on the same connection: the server returns the number of replicas
+that have all writes of this connection. On another connection WAIT would refer to other writes. A server that has
+become a replica meanwhile answers with an error.
 
-What a repeated request finds done may not have come over yet, and a connection that has only read would wait for
-nothing. So before WAIT the connection writes a key that says nothing, in the same place. Replicas get the writes of a
-server in their order: whoever has this one has all that was there before, be it another's.
+A repeated request may find its work done by writes that replicas have not received yet, and on a connection that has
+only read WAIT would wait for nothing. So before WAIT the connection writes an empty probe key, in the same shard.
+Replicas receive a server's writes in order: a replica that has this key has all earlier writes, of any client.
 """
 
 import re
@@ -41,13 +41,13 @@ from app.store.places import MANY, ONE, Places, root_of
 T = TypeVar("T")
 _ACKNOWLEDGED: ContextVar[bool] = ContextVar("_ACKNOWLEDGED", default=False)
 _KEY_SECONDS = 60
-# Where calls have their first key. The client library packs pipelines by itself: nothing is acknowledged on them.
+# Position of the first key in each command. Pipelines are packed by the client library and never wait for replicas.
 _FIRST_KEYS = {"EVALSHA": 3, "EVAL": 3, "GET": 1, "SET": 1, "HSET": 1, "HDEL": 1, "HGETALL": 1}
 
 
 @contextmanager
 def acknowledge() -> Iterator[None]:
-    """For the length of a with block, or of a function that it decorates, something is acknowledged on each call."""
+    """Require replica acknowledgement of each call in a with block, or in a decorated function."""
     before = _ACKNOWLEDGED.set(True)
     try:
         yield
@@ -56,19 +56,22 @@ def acknowledge() -> Iterator[None]:
 
 
 def waiting(kind: type[redis.Connection], replicas: int, seconds: float) -> type[redis.Connection]:
-    """A kind of connection that waits for so many replicas, so long, where something is acknowledged on a call."""
+    """Return a subclass of `kind` that waits, for calls within `acknowledge`, until `replicas` replicas have the write.
+
+    A call raises NotConfirmed after `seconds`. Return `kind` itself if `replicas` is 0.
+    """
     if not replicas:
         return kind
     milliseconds = max(1, round(1000 * seconds))
 
     class Waiting(kind):  # type: ignore[valid-type,misc]
-        """A connection that waits for replicas."""
+        """Connection that waits for replica acknowledgement."""
 
         _root: str | None = None
-        """The place of the call that is to be confirmed once it is answered."""
+        """Root of the shard of the pending call, if replicas must acknowledge that call; else None."""
 
         def send_packed_command(self, *args: Any, **kwargs: Any) -> None:
-            self._root = None  # that of a call which failed: the answers of a pipeline are not its answer
+            self._root = None  # left by a failed call: a pipeline's responses must not be taken for its response
             super().send_packed_command(*args, **kwargs)
 
         def send_command(self, *args: Any, **kwargs: Any) -> None:
@@ -95,39 +98,40 @@ def waiting(kind: type[redis.Connection], replicas: int, seconds: float) -> type
 
 
 Kind = Literal["server", "cluster", "sentinel"]
-# What the URL of a store over TLS may name.
+# Options in the URL of a store over TLS that name files.
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _PORTS = {"cluster": 6379, "sentinel": 26379}
 _OF_SENTINELS = "sentinel_"
 
 
 class Address(NamedTuple):
-    """The address of a store."""
+    """Address of a store."""
 
     kind: Kind
     url: str
-    """For one server, its URL for the client library."""
+    """URL as given; the client library reads it if the store is one server."""
     nodes: tuple[tuple[str, int], ...] = ()
     """Hosts and ports of some nodes of a cluster, or of the sentinels."""
     tls: bool = False
     options: Mapping[str, Any] = MappingProxyType({})
-    """Of connections to servers of the store, beside host and port."""
+    """Options of connections to servers of the store, other than host and port."""
     service: str = ""
-    """By which name sentinels know the primary."""
+    """Name of the primary among the sentinels."""
     of_sentinels: Mapping[str, Any] = MappingProxyType({})
     """Options of connections to sentinels."""
 
 
 def parse_address(url: str) -> Address:
-    """The address that a URL gives.
+    """Parse the URL of a store.
 
-    `redis://host:port/db`, `rediss://…` over TLS and `unix:///path` name one server; `redis+cluster://host:port,host:port`
-    some nodes of a cluster; `redis+sentinel://host:port,host:port/service/db` sentinels. `rediss+cluster` and
-    `rediss+sentinel` are over TLS. User, password and options after `?` are those of every server; sentinels are asked
-    with `sentinel_username` and `sentinel_password`.
+    `redis://host:port/db`, `rediss://…` over TLS and `unix:///path` name one server;
+    `redis+cluster://host:port,host:port` names some nodes of a cluster;
+    `redis+sentinel://host:port,host:port/service/db` names sentinels. `rediss+cluster` and `rediss+sentinel` use TLS.
+    User, password and options after `?` apply to every server; the user and password for sentinels are the options
+    `sentinel_username` and `sentinel_password`.
 
     Raises:
-        ValueError: it is none of these, or names files for TLS that are not there.
+        ValueError: the URL has none of these forms, or names files for TLS that do not exist.
     """
     parts = urlsplit(url)
     scheme, _, kind = parts.scheme.partition("+")
@@ -173,13 +177,13 @@ def _nodes_in(parts: SplitResult, port: int) -> tuple[tuple[str, int], ...]:
 
 
 def _check_database(scheme: str, path: str, url_ends: bool = False) -> None:
-    """Raise ValueError where the URL names a database that is no number. The client library would take database 0."""
+    """Raise ValueError if the database in the URL is no number; the client library would use database 0."""
     if scheme in ("redis", "rediss") and not re.fullmatch(r"/?[0-9]*" if url_ends else "[0-9]*", path):
         raise ValueError(f"the URL of the store ends with {path!r}; the number of a database is wanted there, as in /0")
 
 
 def _read(url: str) -> dict[str, Any]:
-    """What the client library reads in the URL of one server."""
+    """Return the options that the client library reads from the URL of one server."""
     return dict(parse_url(url))  # type: ignore[no-untyped-call]
 
 
@@ -190,41 +194,40 @@ def _check_files(options: Mapping[str, Any]) -> None:
 
 
 Heard = Callable[[str, float, bool], None]
-"""Told of a call to the store: its command, its seconds, and whether it has failed."""
+"""Callback for each call to the store, with its command, its duration in seconds, and whether it failed."""
 
 
 class Known:
-    """What a client knows of its store."""
+    """Attributes that a client has about its store."""
 
     places: Places = ONE
     replicas: int = 0
-    """How many replicas have whatever is acknowledged."""
+    """Number of replicas that must acknowledge writes."""
     disk: Disk | None = None
-    """Where an embedded one lies. None for a store that the operator has named: what room that has is its affair."""
+    """Disk of an embedded store; None for an operator's own store, whose disk the service does not check."""
     seen: str | None = None
-    """The mark of the store, once it was seen: see `identity`."""
+    """Id in the store's mark, once seen by this process; see `identity`."""
     heard: Heard = staticmethod(lambda *_: None)
-    """Told of each call."""
+    """Callback for each call."""
 
 
 class Client(Known, redis.Redis):
-    """A client of a store of one server, or of the primary that sentinels name."""
+    """Client of a store of one server, or of the primary named by sentinels."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """See the client library."""
+        """Execute and time a command."""
         with _time(self.heard, args[0]):
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
 class ClusterClient(Known, redis.RedisCluster):
-    """A client of a cluster.
+    """Client of a cluster that connects at its first call, so that a service can start while its store is away.
 
-    The one of the library asks for the nodes when it is made. This one does so at its first call, as the clients of
-    other stores: a service starts while its store is away.
+    The client library's own class asks for the cluster's nodes when it is constructed.
     """
 
     places = MANY
-    # A node that is silent for the whole timeout would only be silent again.
+    # No retry after a timeout: the node would very likely be silent again.
     ERRORS_ALLOW_RETRY = (redis.ConnectionError, ClusterDownError, SlotNotCoveredError)  # type: ignore[assignment]
     read_from_replicas = False
 
@@ -232,29 +235,29 @@ class ClusterClient(Known, redis.RedisCluster):
         self._named, self._options = nodes, options
         self._state: Literal["new", "beginning", "begun"] = "new"
         self._beginning = threading.RLock()
-        # Scripts are registered before the first call.
+        # Registering scripts needs the encoder, and happens before the first call.
         self.encoder = Encoder("utf-8", "strict", False)  # type: ignore[no-untyped-call]
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """See the client library."""
+        """Execute and time a command."""
         with _time(self.heard, args[0]):
             self.begin()
             with _nodes_may_change():
                 return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
     def pipeline(self, *args: Any, **options: Any) -> Any:
-        """See the client library."""
+        """Return a pipeline."""
         self.begin()
         made = super().pipeline(*args, **options)  # type: ignore[no-untyped-call]
         made.execute = _nodes_may_change()(made.execute)
         return made
 
     def begin(self) -> None:
-        """Ask for the nodes, unless they are known."""
+        """Ask the cluster for its nodes, unless they are known."""
         if self._state == "begun":
             return
         with self._beginning:
-            if self._state != "new":  # by now; or this is a call by which the library begins
+            if self._state != "new":  # another thread was first, or this call comes from the library's own start
                 return
             self._state = "beginning"
             try:
@@ -265,7 +268,7 @@ class ClusterClient(Known, redis.RedisCluster):
             self._state = "begun"
 
     def close(self) -> None:
-        """See the client library."""
+        """Close all connections, if there are any."""
         if self._state == "begun":
             super().close()
 
@@ -274,35 +277,35 @@ class ClusterClient(Known, redis.RedisCluster):
         super().__init__(
             url=f"redis://{host}:{port}",
             startup_nodes=[ClusterNode(*one) for one in others],  # type: ignore[no-untyped-call]
-            # What lies in other parts of the store is there while one part is away.
+            # While some shards are unavailable, the others can still be used.
             require_full_coverage=False,
             **self._options,
         )
 
 
 class LoopClient(Known, redis.asyncio.Redis):  # type: ignore[misc]
-    """The same for coroutines of one event loop, which write nothing that is acknowledged."""
+    """Client like `Client` for coroutines of one event loop; it never waits for replicas."""
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """See the client library."""
+        """Execute and time a command."""
         with _time(self.heard, args[0]):
             return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
 
 
 class LoopClusterClient(Known, redis.asyncio.RedisCluster):  # type: ignore[misc]
-    """The same of a cluster."""
+    """Client of a cluster for coroutines of one event loop; it never waits for replicas."""
 
     places = MANY
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """See the client library."""
+        """Execute and time a command."""
         with _time(self.heard, args[0]), _nodes_may_change():
             return await super().execute_command(*args, **options)
 
 
 @contextmanager
 def _nodes_may_change() -> Iterator[None]:
-    """The library changes its tables of nodes and slots without a lock, and looks things up that may just be gone."""
+    """Turn lookup errors into ClusterDownError: the library changes its tables of nodes and slots without a lock."""
     try:
         yield
     except (LookupError, AttributeError, RuntimeError) as error:
@@ -315,14 +318,14 @@ def _time(heard: Heard, command: str) -> Iterator[None]:
     try:
         yield
     except (redis.RedisError, RedisClusterException) as error:
-        failed = not isinstance(error, redis.ResponseError)  # which is an answer
+        failed = not isinstance(error, redis.ResponseError)  # an error response is an answer, no failure
         raise
     finally:
         heard(command.partition(" ")[0], time.perf_counter() - began, failed)
 
 
 def at_once(client: redis.Redis, of: Iterable[T], ask: Callable[[redis.client.Pipeline, T], object]) -> list[Any]:
-    """What a store answers to a call for each of these, which are sent together; StoreUnavailable."""
+    """Return the answers to one call for each item of `of`, sent in one pipeline; may raise StoreUnavailable."""
     with store_errors(), client.pipeline(transaction=False) as asked:
         for one in of:
             ask(asked, one)
@@ -330,10 +333,10 @@ def at_once(client: redis.Redis, of: Iterable[T], ask: Callable[[redis.client.Pi
 
 
 def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0) -> Client:
-    """A client with pools of connections, shared by all threads. It connects at its first call.
+    """Return a client with connection pools, to be shared by all threads. It connects at its first call.
 
-    A call may take `timeout` seconds; what is acknowledged is waited for until so many replicas have it, for half of
-    that. `min_free_bytes` stay free on the disk of an embedded store. ValueError if `parse_address` refuses the URL.
+    A call may take `timeout` seconds. Acknowledged calls wait for `replicas` replicas, for half that time at most.
+    `min_free_bytes` stay free on the disk of an embedded store. ValueError if the URL or one of its options is invalid.
     """
     at = parse_address(url)
     times = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
@@ -348,7 +351,7 @@ def connect(url: str, timeout: float, min_free_bytes: int = 0, replicas: int = 0
 
 
 def connect_loop(url: str, timeout: float) -> LoopClient:
-    """The same for coroutines of one event loop, which write nothing that is acknowledged."""
+    """Return a client for coroutines of one event loop; it never waits for replicas."""
     at, again = parse_address(url), _again(redis.asyncio.retry.Retry)
     times: dict[str, Any] = {"socket_timeout": timeout, "socket_connect_timeout": timeout}
     if at.kind == "server":
@@ -362,15 +365,15 @@ def connect_loop(url: str, timeout: float) -> LoopClient:
 
 
 def _client(at: Address, replicas: int, wait: float, **options: Any) -> Client:
-    """A client that waits so many seconds for so many replicas; TypeError if the address has an unknown option."""
+    """Return a client that waits `wait` seconds for `replicas` replicas; TypeError if an option is unknown."""
     if at.kind == "server":
         client = cast(Client, Client.from_url(at.url, **options))
         pool = client.connection_pool
         pool.connection_class = waiting(pool.connection_class, replicas, wait)
-        pool.make_connection()  # which is not opened
+        pool.make_connection()  # not opened; raises TypeError for an unknown option
         return client
     plain = redis.SSLConnection if at.tls else redis.Connection
-    plain(**at.options)  # which is not opened: others are at the first call
+    plain(**at.options)  # not opened; raises TypeError for an unknown option
     if at.kind == "cluster":
         kind = waiting(plain, replicas, wait)
         return cast(Client, ClusterClient(at.nodes, connection_class=kind, **options, **at.options))
@@ -386,12 +389,12 @@ def _of_sentinels(at: Address) -> dict[str, Any]:
 
 
 def _again(retry: Callable[..., Any]) -> Any:
-    # A dropped connection is tried again; a store that is silent for the whole timeout would only be silent again.
+    # Retry after a dropped connection, but not after a timeout: the store would very likely be silent again.
     return retry(ExponentialBackoff(cap=0.2, base=0.05), retries=3, supported_errors=(redis.ConnectionError,))
 
 
 def check_room(client: redis.Redis, nbytes: int) -> None:
-    """Raise StoreFull unless the disk of an embedded store has room for so many bytes more, see `Disk`."""
+    """Raise StoreFull unless the disk of an embedded store has room for `nbytes` more bytes, see `Disk.check`."""
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
             info = client.info()

@@ -1,9 +1,9 @@
-r"""The files in which an embedded store keeps its data: which there are, whether they are whole, and their repair.
+r"""Data files of an embedded store: finding, checking and repairing them.
 
-A directory holds a manifest, which names a base, a snapshot, and files of commands that were appended since. The last
-of these is written to. A power loss can tear its end, where nothing is acknowledged yet. In a file of commands, each
-is `*<n>\r\n` and n strings, each `$<length>\r\n<bytes>\r\n`. Lines that begin with # are remarks. What stands between
-MULTI and EXEC counts whole or not at all.
+The folder has a manifest, which names a base file (a snapshot) and files of commands appended since then. The server
+writes to the last of these. A power loss can tear its end, where nothing is acknowledged yet. A command in such a file
+is `*<n>\r\n` followed by n strings, each `$<length>\r\n<bytes>\r\n`. Lines that begin with # are comments. The commands
+between MULTI and EXEC count as a whole or not at all.
 """
 
 import logging
@@ -28,25 +28,25 @@ _TEMPORARY = ("temp-*", f"{FOLDER}/temp-*")
 
 
 class ManifestLost(StoreNotStarted):
-    """Files of a store lie without a manifest that can be read."""
+    """There are files of a store, but no readable manifest."""
 
 
 class Checked(NamedTuple):
-    """What has become of a file."""
+    """Result of checking a file."""
 
     path: Path
     nbytes: int
     holds: str
-    """What can be read of it, for people."""
+    """Readable content of the file, as a phrase for people."""
     empty: bool
     end: int
-    """How far it is whole, in bytes."""
+    """Number of bytes up to which the file is whole."""
     fault: str
-    """What is wrong there; empty if nothing is."""
+    """Description of the fault at `end`; empty if there is none."""
     again: int | None
-    """Where something whole stands behind the fault."""
+    """Offset of the next whole command after the fault; None if there is none."""
     cuttable: bool
-    """Whether what is whole can be used without the rest."""
+    """Whether the whole part can be used without the rest."""
 
     def __str__(self) -> str:
         told = f"{self.path.name}: {self.nbytes} bytes, {self.holds}"
@@ -58,16 +58,16 @@ class Checked(NamedTuple):
 
 
 def check(data_dir: Path) -> list[Checked]:
-    """Look at every file of a store; none if there is no store yet.
+    """Check every file of a store; return an empty list if there is no store yet.
 
     Raises:
-        StoreNotStarted: what a manifest should name is there, and no manifest that can be read; or a file is missing.
+        StoreNotStarted: there are data files but no readable manifest, or a file is missing.
     """
     return [_check_file(path) for path in _files(data_dir)]
 
 
 def require_base(data_dir: Path) -> None:
-    """Raise StoreNotStarted where the manifest is missing, or a base has no bytes: a server would start without."""
+    """Raise StoreNotStarted if the manifest is missing or the base file is empty; a server would start without data."""
     for path in _files(data_dir):
         if path.suffix == ".rdb" and not path.stat().st_size:
             raise StoreNotStarted(
@@ -76,10 +76,10 @@ def require_base(data_dir: Path) -> None:
 
 
 def torn_end(data_dir: Path) -> Checked | None:
-    """The file of a store whose end is torn, if that is all that is wrong with it; None if nothing is.
+    """Return the file of a store whose end is torn, if this is the only fault; None if there is no fault.
 
     Raises:
-        StoreNotStarted: something else is wrong, which nobody but an operator should decide about.
+        StoreNotStarted: there is another fault, about which an operator must decide.
     """
     found = check(data_dir)
     damaged = [one for one in found if one.fault]
@@ -94,10 +94,10 @@ def torn_end(data_dir: Path) -> Checked | None:
 
 
 def cut(damaged: Checked) -> Path | None:
-    """Cut off a file what is not whole.
+    """Truncate a damaged file to its whole part.
 
     Returns:
-        The file that keeps it: what is left, and then this, is the file as it was. None if the disk is too full for it.
+        The new file with the bytes cut off, which restore the old file if appended; None if it cannot be written.
     """
     path, kept = damaged.path, _find_free_path(f"{damaged.path}{CUT}{damaged.end}")
     with path.open("r+b") as file:
@@ -117,20 +117,20 @@ def cut(damaged: Checked) -> Path | None:
 
 
 def link_beside(data_dir: Path) -> None:
-    """Keep the files of a store under other names too, as a server has refused something in them."""
+    """Keep the files of a store under further names (hard links), because a server has refused data in them."""
     for path in _files(data_dir):
         with suppress(FileExistsError):
             os.link(path, f"{path}{DAMAGED}")
 
 
 def repair(data_dir: Path, dry_run: bool = False) -> list[str]:
-    """Make the files of a store such that a server starts with them; no server may run. What is cut off is kept.
+    """Repair the files of a store so that a server starts with them; no server may run. Bytes cut off are kept.
 
     Returns:
-        What was done, a sentence each; in a dry run, what would be.
+        A sentence for each repair done; in a dry run, for each repair needed.
 
     Raises:
-        StoreNotStarted: a file is missing, or so damaged that nothing of it can be used.
+        StoreNotStarted: a file is missing, or so damaged that no part of it can be used.
     """
     done = []
     try:
@@ -154,10 +154,10 @@ def repair(data_dir: Path, dry_run: bool = False) -> list[str]:
 
 
 def _write_manifest(data_dir: Path) -> None:
-    """Write the manifest anew, from the names of the files; one that cannot be read is kept beside it.
+    """Write a new manifest from the names of the files; keep an unreadable old one under another name.
 
     Raises:
-        StoreNotStarted: there is not exactly one base, so that the names do not tell.
+        StoreNotStarted: the number of base files is not one, so the names do not determine the manifest.
     """
     folder = data_dir / FOLDER
     files = _number_files(folder)
@@ -169,7 +169,7 @@ def _write_manifest(data_dir: Path) -> None:
         f"file {path.name} seq {files[path]} type {'b' if path in bases else 'i'}\n"
         for path in bases + [path for path in files if path not in bases]
     ]
-    # Its name comes last: half a manifest would have a server start without the files that the other half names.
+    # The file gets its final name last: with half a manifest, a server would start without the files of the other half.
     whole = folder / f"temp-{MANIFEST}"
     with whole.open("w") as manifest:
         manifest.writelines(lines)
@@ -182,7 +182,7 @@ def _write_manifest(data_dir: Path) -> None:
 
 
 def remove_temporary(data_dir: Path) -> None:
-    """Remove what servers that were killed while they wrote a file anew have left; no server may run."""
+    """Remove temporary files left by servers that were killed while rewriting a file; no server may run."""
     for pattern in _TEMPORARY:
         for path in data_dir.glob(pattern):
             with suppress(OSError):
@@ -190,14 +190,14 @@ def remove_temporary(data_dir: Path) -> None:
 
 
 def create_private(path: Path) -> BinaryIO:
-    """A new file to write to, which other users may not read."""
+    """Create a file for writing that other users may not read."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def _files(data_dir: Path) -> list[Path]:
-    """The files that the manifest names, base first; StoreNotStarted where it, or one of them, is missing.
+    """Return the files named by the manifest, base first; StoreNotStarted if the manifest or a file is missing.
 
-    In a moment of a server's first start it is, with nothing in the files.
+    Return an empty list if there is no manifest and all files are empty: a server's first start passes through this.
     """
     folder = data_dir / FOLDER
     manifest = folder / MANIFEST
@@ -220,7 +220,7 @@ def _files(data_dir: Path) -> list[Path]:
 
 
 def _number_files(folder: Path) -> dict[Path, int]:
-    """Files that a manifest may name, in the order of their numbers, and these."""
+    """Return the files that a manifest may name, with their numbers, in ascending order of the numbers."""
     named = ((path, _FILE.fullmatch(path.name)) for path in folder.glob("appendonly.aof.*"))
     found = {path: int(match["number"]) for path, match in named if match is not None}
     return dict(sorted(found.items(), key=lambda one: one[1]))
@@ -245,7 +245,7 @@ def _check_file(path: Path) -> Checked:
 
 
 def _find_free_path(name: str) -> Path:
-    """A path with this name, or with a number behind it, that is not there."""
+    """Return a path that does not exist: `name`, or `name` with a number appended."""
     path, n = Path(name), 1
     while path.exists():
         path, n = Path(f"{name}-{n}"), n + 1
@@ -260,22 +260,22 @@ _COMMAND = re.compile(rb"\*[1-9]\d{0,6}\r\n\$\d{1,9}\r\n[A-Za-z]")
 
 
 class Reading(NamedTuple):
-    """How far a file is whole."""
+    """Result of reading a file of commands: the part that is whole."""
 
     commands: int
-    """Commands that are whole."""
+    """Number of whole commands."""
     end: int
-    """Where the last of them ends, in bytes: what comes then cannot be used."""
+    """Offset where the last whole command ends; bytes after it cannot be used."""
     last: str
-    """Name of the last of them; empty if there is none."""
+    """Name of the last whole command; empty if there is none."""
     fault: str
-    """What is wrong there; empty if nothing is, and the file ends."""
+    """Description of the fault at `end`; empty if the file ends there without a fault."""
     again: int | None
-    """Where a whole command stands behind the fault: then it is not the end of the file that is torn."""
+    """Offset of a whole command after the fault; if there is one, the fault is not a torn end."""
 
 
 class _Broken(Exception):
-    """No whole command is there; `at` is where it breaks."""
+    """There is no whole command; `at` is the offset where reading failed."""
 
     def __init__(self, at: int, detail: str) -> None:
         super().__init__(detail)
@@ -283,7 +283,7 @@ class _Broken(Exception):
 
 
 def read(path: Path) -> Reading:
-    """How far a file of appended commands is whole. It may be of any length, and takes hardly any memory."""
+    """Return how far a file of appended commands is whole; takes little memory for files of any length."""
     if path.stat().st_size == 0:
         return Reading(0, 0, "", "", None)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
@@ -292,7 +292,7 @@ def read(path: Path) -> Reading:
 
 def _read(data: mmap.mmap) -> Reading:
     commands, at, last = 0, 0, b""
-    before: Reading | None = None  # the transaction that is open
+    before: Reading | None = None  # the state before the open transaction
     try:
         while at < len(data):
             if data[at] == b"#"[0]:
@@ -318,7 +318,7 @@ def _read(data: mmap.mmap) -> Reading:
 
 
 def _command(data: mmap.mmap, at: int) -> tuple[bytes, int]:
-    """Name in capitals, and end, of the command at an offset; _Broken if there is no whole one."""
+    """Return the name in capitals, and the end, of the command at an offset; _Broken if it is not whole."""
     head = _COUNT.match(data, at)
     if head is None:
         raise _Broken(at, _no_match(data, at, "no command begins here"))
@@ -340,7 +340,7 @@ def _command(data: mmap.mmap, at: int) -> tuple[bytes, int]:
 
 
 def _no_match(data: mmap.mmap, at: int, otherwise: str) -> str:
-    """What is wrong where a line was expected: that the file ends in it, or is empty from there on."""
+    """Return why no line was found at `at`: zeros, the end of the file, or else the text `otherwise`."""
     rest = data[at : at + 16]
     if rest and not rest.strip(b"\0"):
         return "there are only zeros"
@@ -348,7 +348,7 @@ def _no_match(data: mmap.mmap, at: int, otherwise: str) -> str:
 
 
 def _next(data: mmap.mmap, at: int) -> int | None:
-    """Where the next whole command begins, None if there is none."""
+    """Return the offset of the next whole command, None if there is none."""
     for found in _COMMAND.finditer(data, at):
         try:
             _command(data, found.start())
@@ -359,10 +359,10 @@ def _next(data: mmap.mmap, at: int) -> int | None:
 
 
 def make_lasting(directory: Path) -> None:
-    """Make a directory of mode 0700, and those above it that are missing, and have the system write down their names.
+    """Create a directory of mode 0700 and its missing parents, and sync their names to the disk.
 
-    A file may be synced as often as one likes: it is gone after a power loss if the name of its directory was never
-    written down. A directory that may not be listed cannot be synced; then the system writes the names in its own time.
+    Even a synced file is gone after a power loss if the name of its directory was never written to the disk. A parent
+    directory that may not be read cannot be synced; the system then writes the names in its own time.
     """
     missing = [one for one in directory.parents if not one.exists()]
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -372,7 +372,7 @@ def make_lasting(directory: Path) -> None:
 
 
 def sync(directory: Path) -> None:
-    """Have the system write down which files a directory has."""
+    """Sync a directory, so that the names of its files are on the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -92,7 +92,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
 
 
 def build_manifest(name: str, shape: tuple[int, int], arrays: Arrays, ttl: int | None) -> DatasetManifest:
-    """Return the manifest of a new dataset with the given arrays in C order, which lives `ttl` seconds, None for ever."""
+    """Return the manifest of a new dataset of arrays in C order, which lives `ttl` seconds, None for ever."""
     entries = {array_name: ArrayEntry.of(array) for array_name, array in arrays.items()}
     return DatasetManifest(
         schema_version=DatasetManifest.newest,

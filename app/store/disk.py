@@ -1,4 +1,4 @@
-"""The file system of the embedded store: how much room it has, and how much must stay free."""
+"""File system of the embedded store: its free space, and the space that must stay free."""
 
 import os
 import tempfile
@@ -12,49 +12,52 @@ from urllib.parse import unquote, urlsplit
 from app.store.errors import StoreFull, StoreUnavailable
 
 SOCKET_NAME = "store.sock"
-"""The socket of an embedded store, in its data directory."""
+"""Name of an embedded store's socket, in its data directory."""
 FOLDER = "appendonlydir"
-"""The folder of its files, there too."""
+"""Name of the folder of the store's files, in the data directory."""
 MANIFEST = "appendonly.aof.manifest"
-"""Names them, in that folder."""
+"""Name of the file that lists the store's files, in their folder."""
 CUT = ".cut-at-"
-"""Stands in the names of files with what was cut off others, before the place where it was."""
+"""Part of the name of a file with bytes cut off another file; their offset there follows."""
 DAMAGED = f"{CUT}load"
-"""Ends the names of files in which a server has found damage while it was loading them."""
+"""End of the name of a copy of a file in which a server has found damage while loading."""
 LIMIT = "min_free_bytes"
 _PROBE_BYTES = 1 << 16
 
 
 def held_bytes(info: Mapping[str, Any]) -> int:
-    """What a server holds, by its INFO: where clients take more than it has counted, that is below 0, told unsigned."""
+    """Return the bytes of a server's data set, from its INFO.
+
+    If clients take more memory than the server has counted, INFO has a negative number, written as unsigned: return 0.
+    """
     told = int(info["used_memory_dataset"])
     return told if told < 1 << 63 else 0
 
 
 @dataclass
 class Disk:
-    """A data directory, and the bytes that are to stay free on its file system."""
+    """Data directory, and the bytes that must stay free on its file system."""
 
     directory: Path
     min_free_bytes: int
     _seen: tuple[str, int, int] = ("", 0, 0)
-    """Of which run of a server the folder is, and which it was when that was seen first."""
+    """Run of the server, and device and inode of the folder when that run was seen first."""
     _was_short: bool = False
 
     @property
     def critical(self) -> int:
-        """Free bytes below which the server itself is to take no writes, as it would end when one fails."""
+        """Free bytes below which the server must accept no writes, because a failed write would end it."""
         return self.min_free_bytes // 8
 
     def free(self) -> int:
-        """Bytes that are free for this user; OSError if the files are not there any more."""
+        """Return the bytes that are free for this user; OSError if the files no longer exist."""
         found = os.statvfs(self.directory / FOLDER)
         return found.f_bavail * found.f_frsize
 
     def is_served(self, run: str) -> bool:
-        """Whether the files are those that a server writes in this run; OSError if there are none.
+        """Return whether the files are those that a server writes in this run; OSError if there are none.
 
-        It would not notice others in their place, and the next one would not find what was acknowledged meanwhile.
+        A server does not notice if its files are replaced; the next server would then miss acknowledged writes.
         """
         named = (self.directory / FOLDER / MANIFEST).stat()
         found = (self.directory / FOLDER).stat()
@@ -63,28 +66,28 @@ class Disk:
         return self._seen == there and named.st_size > 0
 
     def is_short(self, written: int) -> bool:
-        """Whether the files together lack some of the bytes that the server has written, twice in a row.
+        """Return whether the files, twice in a row, have fewer bytes than the server has written.
 
-        Once it may have written them anew since it was asked how many there are.
+        A single time may only mean that the server has rewritten its files since it reported their size.
         """
         was, self._was_short = self._was_short, self.size() < written
         return was and self._was_short
 
     def size(self) -> int:
-        """Bytes of the files; OSError if there are none."""
+        """Return the total size of the files in bytes; OSError if there are none."""
         there = 0
         for path in (self.directory / FOLDER).iterdir():
-            with suppress(FileNotFoundError):  # one that the server has just replaced
+            with suppress(FileNotFoundError):  # a file that the server has just replaced
                 there += path.stat().st_size if path.suffix in (".rdb", ".aof") else 0
         return there
 
     def check(self, nbytes: int, held: int, run: str, written: int) -> None:
-        """Raise StoreFull unless there is room for so many bytes more, beside a store that holds `held` bytes.
+        """Raise StoreFull unless the disk has room for `nbytes` more bytes in a store that holds `held` bytes.
 
-        StoreUnavailable if the files are not those of this run of its server, or not all that it has written.
+        StoreUnavailable if the files are not those of the server's run `run`, or lack some of its `written` bytes.
 
-        The store writes its file anew now and then, beside the old one. What it holds counts once for that, and what is
-        new counts twice. So whoever deletes something from a full store gets the room back.
+        Now and then the server rewrites its file beside the old one. Held bytes need room once, for the rewrite; new
+        bytes need it twice, for the append and the rewrite. So deleting something from a full store frees room.
         """
         try:
             free, is_served = self.free(), self.is_served(run) and not self.is_short(written)
@@ -102,7 +105,7 @@ class Disk:
             raise StoreFull(detail, LIMIT, self.min_free_bytes)
 
     def takes_writes(self) -> bool:
-        """Whether a server that runs here may take writes. Where a file can be written, an append does not fail."""
+        """Return whether a server here may accept writes: where a probe file can be written, an append succeeds."""
         try:
             if self.free() < self.critical:
                 return False
@@ -116,12 +119,12 @@ class Disk:
 
 
 def cut_tails(data_dir: Path) -> list[Path]:
-    """What was cut off files of a store, and has not been taken away since."""
+    """Return the files with bytes that were cut off a store's files, and copies of its damaged files."""
     return sorted((data_dir / FOLDER).glob(f"*{CUT}*"))
 
 
 def data_dir_of(url: str) -> Path | None:
-    """The data directory of the embedded store at a URL; None if another store is there."""
+    """Return the data directory of the embedded store at a URL; None if the URL is of another store."""
     parts = urlsplit(url)
     path = Path(unquote(parts.path))
     return path.parent if parts.scheme == "unix" and path.name == SOCKET_NAME else None

@@ -1,6 +1,6 @@
-"""The embedded store: a private Redis-compatible server in the service's data directory.
+"""Embedded store: a private Redis-compatible server in the service's data directory.
 
-Other users are kept out of the directory.
+Other users have no access to the directory.
 """
 
 import logging
@@ -29,19 +29,19 @@ logger = logging.getLogger(__name__)
 SOCKET_PATH_BYTES = 103  # macOS has room for 104 with the closing zero byte, Linux for 108
 CHECK_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 4.0
-END_SECONDS = 10.0  # how long a server may take to exit, when asked and again when killed
+END_SECONDS = 10.0  # how long a server may take to exit when asked to, and again when killed
 
 
 class EmbeddedStore:
-    """Runs the server: starts it again when it dies, and ends it with the service.
+    """Supervisor of the embedded store's server: restarts it when it dies, and ends it with the service.
 
     If the service is killed, its server lives on, and the next service on the same directory adopts it. A lock in the
-    directory keeps a second service out. The system drops the lock with the process that holds it.
+    directory keeps a second service out. The system releases the lock when the process that holds it ends.
 
     Args:
-        data_dir: where append-only file, socket, lock and log are; made with mode 0700 if it is missing.
-        binary: the server program; without it, what `find_binary` finds.
-        min_free_bytes: how much is to stay free on the disk.
+        data_dir: directory of append-only file, socket, lock and log; made with mode 0700 if it is missing.
+        binary: the server program; by default the one that `find_binary` finds.
+        min_free_bytes: bytes that must stay free on the disk.
     """
 
     def __init__(self, data_dir: Path, binary: Path | None = None, min_free_bytes: int = 0) -> None:
@@ -58,7 +58,7 @@ class EmbeddedStore:
 
     @property
     def url(self) -> str:
-        """Address for `redis.Redis.from_url`, in this and other processes, while the store runs.
+        """URL for `redis.Redis.from_url`, in this and other processes, while the store runs.
 
         Raises:
             StoreNotStarted: the store is not running.
@@ -68,21 +68,21 @@ class EmbeddedStore:
         return f"unix://{quote(str(self._socket))}"
 
     def reachable_url(self) -> str:
-        """Address of the server that another process runs in the directory.
+        """Return the URL of the server that another process runs in the directory.
 
         Raises:
-            StoreNotStarted: none answers there.
+            StoreNotStarted: no server listens there.
         """
         if server.reply(self._socket) is None:
             raise StoreNotStarted(f"No service runs on {self._data_dir}: start one, or set REDIS_URL.")
         return f"unix://{quote(str(self._socket))}"
 
     def start(self) -> None:
-        """Lock the directory, and adopt or start its server. It answers, and has all its data, when this returns.
+        """Lock the directory, and adopt or start its server, which answers with all its data once this returns.
 
         Raises:
             StoreNotStarted: the program is too old, the directory is not usable or in use, files are limited in size,
-                or no server can be brought up.
+                or no server can be started or adopted.
         """
         if self._lock.is_locked:
             raise StoreNotStarted(f"The embedded store in {self._data_dir} is already running.")
@@ -101,7 +101,7 @@ class EmbeddedStore:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Hold the directory, with no server in it, for the length of a with block.
+        """Lock the directory during a with block, with no server running in it.
 
         Raises:
             StoreNotStarted: the directory is not usable or in use, or a server runs there.
@@ -117,7 +117,7 @@ class EmbeddedStore:
 
     def stop(self) -> None:
         """End the server, adopted or not, and free the directory. Nothing happens if the store is not running."""
-        # The supervisor first, or it would start again what is ended here.
+        # Stop the supervisor first: it would restart the server.
         self._stopping.set()
         if self._supervisor is not None:
             self._supervisor.join()
@@ -126,7 +126,7 @@ class EmbeddedStore:
             _end(self._server)
             self._server = None
         if self._link is not None:
-            shutil.rmtree(self._link.parent, ignore_errors=True)  # removes the link, not what it leads to
+            shutil.rmtree(self._link.parent, ignore_errors=True)  # removes the link, not its target
             self._link = None
         self._lock.release()
 
@@ -139,12 +139,12 @@ class EmbeddedStore:
 
     @property
     def _socket(self) -> Path:
-        """The server's socket, by a short link where its path is too long.
+        """Path of the server's socket, through a short symbolic link if the path is too long.
 
-        The link lasts until `stop`. Who only reaches the server keeps it, as it may be needed to reach it again.
+        The link exists until `stop`; an object that only uses `reachable_url` keeps it, as it may be needed again.
         """
         if self._link is None and len(os.fsencode(self._data_dir / SOCKET_NAME)) > SOCKET_PATH_BYTES:
-            # In a fresh directory that only this user may enter.
+            # `mkdtemp` makes a new directory that only this user may enter.
             self._link = Path(tempfile.mkdtemp(prefix="bochner-")) / "data"
             self._link.symlink_to(self._data_dir)
         return (self._link or self._data_dir) / SOCKET_NAME
@@ -156,7 +156,7 @@ class EmbeddedStore:
                 raise StoreNotStarted(f"The data directory {self._data_dir} is not writable.")
             make_private(self._data_dir)
             self._lock.acquire()
-            make_lasting(self._data_dir / FOLDER)  # the server would make it, and not sync its name
+            make_lasting(self._data_dir / FOLDER)  # the server would create the folder without syncing its name
         except Timeout as error:
             said = f"Another service uses the data directory {self._data_dir}"
             raise StoreNotStarted(f"{said}: stop it, or name another directory (BOCHNER_DATA_DIR).") from error
@@ -183,10 +183,10 @@ class EmbeddedStore:
         self._server = started = server.spawn(program, self._data_dir, self._disk.takes_writes())
         server.wait_until_ready(started, self._socket, self._stopping)
         if refused := started.refusals():
-            link_beside(self._data_dir)  # before the server writes them anew without that
+            link_beside(self._data_dir)  # before the server rewrites its files without the refused data
             logger.error("the files of the store are damaged, and kept beside: its server refuses %s", refused)
             with redis.Redis(unix_socket_path=str(self._socket)) as client, suppress(redis.RedisError):
-                client.bgrewriteaof()  # else the next start would find the damage again
+                client.bgrewriteaof()  # otherwise the next start would find the damage again
         return started
 
     def _supervise(self, program: Path) -> None:
@@ -209,7 +209,7 @@ class EmbeddedStore:
                     logger.error("%s; again in %.1f s", error, pause, exc_info=not isinstance(error, StoreNotStarted))
 
     def _has_lost_only_its_socket(self, running: Server, written: int) -> bool:
-        """Whether a server is to be ended so that one with a socket begins. Without its files, all would go with it."""
+        """Return whether a server has lost its socket but none of the bytes it has written, so that a restart is safe."""
         with suppress(OSError):
             is_whole = self._disk.is_served(str(running.pid)) and self._disk.size() >= written
             return is_whole and not (self._data_dir / SOCKET_NAME).exists()
@@ -217,7 +217,7 @@ class EmbeddedStore:
 
 
 def _require_files_of_any_size() -> None:
-    """StoreNotStarted where the system limits them: a server ends at the first write beyond, as often as it starts."""
+    """Raise StoreNotStarted if the system limits the size of files: a server ends at each write beyond the limit."""
     most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     if most != resource.RLIM_INFINITY:
         raise StoreNotStarted(
@@ -238,17 +238,18 @@ def _end(running: Server) -> None:
 
 
 _OURS = {"lock", "server.lock", "store.log", "store.sock", "appendonlydir", "appendonly.aof"}
-_NOTHING = {"lost+found"}  # a file system that is new
+_NOTHING = {"lost+found"}  # content of a new file system
 
 
 def make_private(data_dir: Path) -> None:
-    """Close a directory that other users may enter.
+    """Remove the access of other users to a directory.
 
-    One of another user's may be shared with this one by its group, as volumes of containers are: what the store writes
-    there is its own user's alone.
+    A directory owned by another user may be shared through its group, as container volumes are, and stays as it is:
+    only the store's user can read the files that the store writes there.
 
     Raises:
-        StoreNotStarted: it cannot be closed, or it has other things in it, whose users would be locked out.
+        StoreNotStarted: every user may write in another user's directory, or an own directory holds other things, whose
+            users would be locked out.
     """
     found = data_dir.stat()
     open_to = stat.S_IMODE(found.st_mode) & (stat.S_IRWXG | stat.S_IRWXO)

@@ -1,25 +1,26 @@
 """Indexes in the store; `bochner:indexes` lists the names.
 
-Each script changes all keys of an index at once, or none, and its entry in the account.
+Each script atomically changes all keys of an index and its entries in the account.
 
-An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `bochner:{index:i}:<token>`, here `own`:
-`state`, a hash of its size, its bytes and its revision, the number of changes; and, for each vector, which has a slot,
-a number from 0 up to the size:
+An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `bochner:{index:i}:<token>`, here `own`.
+`state` is a hash of its size, its bytes and its revision (the number of changes). Each vector has a slot, a number from
+0 up to the size, and is stored in:
 
-- `codes.<block>`: the mark of its tag and its codes, in blocks of `BLOCK` slots that have their full length from the
-  beginning, as a string that grows is given twice its room;
-- `ids.<block>`: the ids of the slots of a block in their order, each after its length;
-- `slots.<bucket>`: a hash of slots by ids, one of `BUCKETS`, so that it stays short enough to be kept without pointers;
-- `vectors.<block>`: a hash of the vectors themselves, where they are kept, by their places in the block.
+- `codes.<block>`: the hash of its tag and its codes, in blocks of `BLOCK` slots. A block has its full length from the
+  start, because the server allocates twice the length for a string that grows;
+- `ids.<block>`: the ids of a block in the order of their slots, each after its length;
+- `slots.<bucket>`: hashes from ids to slots, `BUCKETS` of them, so that each is short enough for the compact encoding;
+- `vectors.<block>`: a hash from positions in a block to vectors, if the index keeps vectors.
 
-A name that is held for a job has the manifest alone: the index begins empty when the job has found its bands.
+While a job holds a name, only the manifest exists; the index starts empty once the job has found its bands.
 
-In the account, an index is its owner's, but for what others have put in: `state` has the bytes of each of them in a
-field `of <owner>`, and each has an entry `<own> <owner>`. Who takes out more than it has put in takes from the others.
+In the account, an index belongs to its owner, except for vectors that other owners have added: for each other owner,
+`state` has its bytes in a field `of <owner>`, and the account has an entry `<own> <owner>`. If an owner removes more
+than it has added, the rest reduces the bytes of the other owners.
 
-`revisions` has the revision of the last change of each block, so that a process reads no block twice. A vector that is
-deleted leaves its slot to the last one: nothing of it stays, and slots have no gaps. `receipts` has those of the last
-deletions for a while: a call that is repeated, because its reply was lost, finds what the first one has done.
+`revisions` has the revision of the last change of each block, so that a process reads each change once. When a vector
+is deleted, the last vector moves into its slot: nothing of the deleted one stays, and slots have no gaps. `receipts`
+has the receipts of the last deletions for a while, so that a call repeated after a lost reply recognises its first try.
 """
 
 import secrets
@@ -45,7 +46,7 @@ Keep = Literal["codes", "vectors"]
 
 
 class MapOfIndex(BaseModel):
-    """The map that the codes of an index are of."""
+    """Map that computes the codes of an index."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,29 +58,29 @@ class MapOfIndex(BaseModel):
 
 
 class IndexManifest(LivingManifest):
-    """Everything about an index but its vectors. Once it is ready, only its time to live changes."""
+    """Manifest of an index, without its vectors. Once the index is ready, only its time to live changes."""
 
     kind = "index"
     dtypes = frozenset()
     newest = 2
-    """Since version 2 a job may be still to find the bands."""
+    """Since version 2, the bands of an index may still be left for a job to find."""
 
     map: MapOfIndex
     asked: str
-    """What the client has asked for, as JSON: the same request finds the same index."""
+    """Client's request as JSON; an equal request finds the same index."""
     bits: int
-    """Of a code."""
+    """Bits per code."""
     s: int
-    """Codes of a vector."""
+    """Codes per vector."""
     bands: int | None = None
-    """None where a search looks at all codes, and before a job has found them."""
+    """Number of bands; None if searches scan all codes, or until a job has found the bands."""
     rows_per_band: int | None = None
     keep: Keep
     arrays: dict[str, ArrayEntry] = Field({})
 
     @property
     def code_bytes(self) -> int:
-        """Bytes of the codes of a vector."""
+        """Bytes of the codes of one vector."""
         return -(-self.s * self.bits // 8)
 
 
@@ -88,44 +89,44 @@ _STATE = ("size", "revision", "bytes")
 
 
 class IndexState(NamedTuple):
-    """What an index holds at a moment."""
+    """State of an index at one moment: its number of vectors, revision and size in bytes."""
 
     size: int
     revision: int
-    """How often it was changed."""
+    """Number of changes so far."""
     nbytes: int
 
 
 class Entry(NamedTuple):
-    """A vector to be kept."""
+    """Vector to be stored in an index."""
 
     id: bytes
     row: bytes
-    """The mark of its tag, and its codes."""
+    """Hash of the tag, then the codes."""
     vector: bytes
-    """Itself as it is kept; empty where it is not."""
+    """Vector in its stored form; empty if the index keeps only codes."""
 
 
 class Block(NamedTuple):
-    """What is kept of the slots of a block."""
+    """Stored data of the slots of a block."""
 
     codes: bytes
-    """Marks and codes, one vector after the other; nothing that matters from the size of the index on."""
+    """Hash of the tag and codes, vector by vector; bytes beyond the size of the index mean nothing."""
     ids: bytes
     """Ids, each after its length in two bytes."""
 
 
 class Part(NamedTuple):
-    """Some blocks of an index, and what it held when they were read, all of one moment."""
+    """Some blocks of an index and its state, all read at the same moment."""
 
     state: IndexState
     revisions: NDArray[np.uint32]
-    """The revision of the last change of each block."""
+    """Revision of the last change of each block."""
     blocks: list[Block]
 
 
 class IndexFull(Exception):
-    """An index would hold more vectors than it may."""
+    """An index would exceed its maximum number of vectors."""
 
     def __init__(self, name: str, allowed: int, wanted: int) -> None:
         super().__init__(f"index {name!r} would hold {wanted} vectors; {allowed} are the most")
@@ -133,10 +134,10 @@ class IndexFull(Exception):
 
 
 class IndexStore(LivingStore[IndexManifest]):
-    """Create, find, page through and delete indexes, put vectors into them, take them out, and read blocks.
+    """Store of indexes: creates, finds, lists and deletes them, adds and removes vectors, and reads blocks.
 
-    Every method raises StoreUnavailable where the store does not answer; those that are given the manifest of an index,
-    Gone where it is not there any more.
+    Every method raises StoreUnavailable if the store does not answer. Methods that take the manifest of an index raise
+    Gone if the index no longer exists.
     """
 
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
@@ -147,7 +148,7 @@ class IndexStore(LivingStore[IndexManifest]):
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
-        """Store an empty index, `owner`'s in the account, unless its name is taken; gives what stands there then.
+        """Store an empty index for `owner` unless its name is taken; return the manifest under the name then.
 
         Raises:
             QuotaExceeded: there is no room for another name.
@@ -166,12 +167,12 @@ class IndexStore(LivingStore[IndexManifest]):
         return IndexManifest.parse(stored)
 
     def reserve(self, manifest: IndexManifest, owner: str = "") -> Reservation:
-        """Prepare to hold the name of an index for its job; QuotaExceeded if there is no room for another name."""
+        """Prepare the reservation of a name for an index's job; QuotaExceeded if there is no room for another name."""
         return self._reserve(manifest, {}, owner)
 
     @acknowledge()
     def complete(self, reserved: IndexManifest, bands: int | None, rows_per_band: int | None) -> None:
-        """Make an index ready, and empty, where its job holds the name; NameTaken if it does not any more."""
+        """Make an index ready and empty; NameTaken if its job no longer holds the name."""
         ready = {"state": State.ready, "job": None, "bands": bands, "rows_per_band": rows_per_band, "created_at": now()}
 
         def begin(found: IndexManifest) -> tuple[dict[str, Any], int | None]:
@@ -184,7 +185,7 @@ class IndexStore(LivingStore[IndexManifest]):
                 raise NameTaken(reserved.name)
 
     def _compare_and_remove(self, name: str, stored: bytes, receipt: str) -> bool:
-        """See `NamedStore`. Where the manifest cannot be read, keys are found by their names."""
+        """Remove an index, see `NamedStore`. If its manifest cannot be read, keys are found by prefix."""
         try:
             token = IndexManifest.parse(stored).token
         except (StoreDamaged, NewerVersion):
@@ -194,12 +195,12 @@ class IndexStore(LivingStore[IndexManifest]):
 
     @acknowledge()
     def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None, by: str = "") -> None:
-        """Keep vectors in the place of those with the same ids: all of them, or none. No id comes twice.
+        """Store vectors, replacing those with the same ids: all of them, or none. Ids must be distinct.
 
-        What the index grows by is that of the owner `by` in the account.
+        In the account, the growth of the index is charged to the owner `by`.
 
         Raises:
-            QuotaExceeded: there is no room for them.
+            QuotaExceeded: there is no room for the vectors.
             IndexFull: the index would hold more than `most` vectors.
         """
         kept = manifest.keep == "vectors"
@@ -221,7 +222,7 @@ class IndexStore(LivingStore[IndexManifest]):
 
     @acknowledge()
     def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
-        """Remove a vector for an owner; False if there is none of this id."""
+        """Remove a vector on behalf of the owner `by`; False if there is none with this id."""
         kept = "1" if manifest.keep == "vectors" else ""
         receipt = secrets.token_bytes(_RECEIPT_BYTES)
         args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt, by]
@@ -232,7 +233,7 @@ class IndexStore(LivingStore[IndexManifest]):
         return bool(removed)
 
     def look(self, name: str, known: IndexManifest | None = None) -> tuple[IndexManifest, IndexState] | None:
-        """The manifest of an index and what it holds; None if there is none. One call where the manifest is `known`."""
+        """Return the manifest and state of an index, None if there is none; one call if `known` is still current."""
         while True:
             with store_errors(), self._client.pipeline(transaction=False) as asked:
                 asked.get(self.key(name))
@@ -253,15 +254,15 @@ class IndexStore(LivingStore[IndexManifest]):
             known = there
 
     def part(self, manifest: IndexManifest, blocks: Sequence[int]) -> Part:
-        """Some blocks of an index, of which it must have had as many, and what it holds at the same moment.
+        """Return some blocks of an index, and its state at the same moment.
 
-        A block that the index has no more is empty.
+        A block that the index no longer has is empty; the index must have had it at some time.
         """
         with store_errors(), self._client.pipeline(transaction=True) as asked:
             asked.hmget(self._at(manifest, "state"), _STATE)
             asked.get(self._at(manifest, "revisions"))
             if blocks:
-                # The client library has no mget for a pipeline of a cluster, where keys might lie apart.
+                # The client library has no `mget` in pipelines of a cluster, because keys may be on different nodes.
                 keys = [self._at(manifest, f"{kind}.{block}") for kind in ("codes", "ids") for block in blocks]
                 asked.execute_command("MGET", *keys)  # type: ignore[no-untyped-call]
             stored, revisions, *read = asked.execute()
@@ -277,7 +278,7 @@ class IndexStore(LivingStore[IndexManifest]):
         )
 
     def verify(self, manifest: IndexManifest) -> None:
-        """See `NamedStore.verify`: whether all blocks are there. They have no digests, as they change."""
+        """Raise StoreDamaged unless all blocks exist and are whole. Blocks change, so they have no digests."""
         there = self.look(manifest.name, manifest)
         for number in range(0 if there is None else -(-there[1].size // BLOCK)):
             state, revisions, (block,) = self.part(manifest, [number])
@@ -287,7 +288,7 @@ class IndexStore(LivingStore[IndexManifest]):
                 raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
-        """The vectors of these ids as they are kept; None for those that are there no more."""
+        """Return the vectors with these ids in their stored form; None for each id without a vector."""
         with store_errors():
             found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, *ids])
         if found is None:
@@ -309,9 +310,9 @@ def _stride(manifest: IndexManifest) -> int:
 BLOCK = 128
 BUCKETS = 4096
 MARK_BYTES = 8
-"""Of the mark of a tag."""
+"""Bytes of the hash of a tag."""
 _RECEIPTS = 128
-# Keys that are named in one call.
+# Most keys passed to one call.
 _AT_ONCE = 500
 
 # KEYS: manifest. ARGV: token.
@@ -400,8 +401,8 @@ local function changed(blocks, size, bytes, who, grown)
 end
 """
 
-# KEYS: manifest, listing. ARGV: token, manifest, name, seconds that it lives ('' for ever), owner, most bytes, most
-# names. Gives the limit that is passed, if one is, and the manifest that stands then.
+# KEYS: manifest, listing. ARGV: token, manifest, name, time to live in seconds ('' for ever), owner, most bytes, most
+# names. Returns the limit that would be exceeded, if any, and the manifest stored then.
 CREATE = f"""{_INDEX}
 local stored, found = manifest(KEYS[1])
 if stored and not failed(found) then return {{false, stored}} end
@@ -418,8 +419,9 @@ lives(own, ARGV[4])
 return {{false, ARGV[2]}}
 """
 
-# KEYS: manifest. ARGV: token, the manifest that stands, the one that takes its place, the seconds that all of it lives
-# from now on ('' for ever). Gives 0 if another stands there, else 1. An index that has no job any more begins.
+# KEYS: manifest. ARGV: token, the current manifest, the new manifest, time to live in seconds from now on ('' for
+# ever). Returns 0 if another manifest is stored, else 1. If the new manifest no longer has a job, the index starts
+# empty.
 RENEW = f"""{_INDEX}
 local stored, found = manifest(KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
@@ -434,7 +436,7 @@ with_all_entries(function(entry) lives(entry, ARGV[4]) end)
 return 1
 """
 
-# KEYS: manifest, listing. ARGV: token, manifest, name, receipt. Gives 1 if this call, or the first try of it, has
+# KEYS: manifest, listing. ARGV: token, manifest, name, receipt. Returns 1 if this call, or the first try of it, has
 # deleted the index.
 DELETE = f"""{_INDEX}
 if redis.call('EXISTS', receipt(ARGV[4])) == 1 then return 1 end
@@ -448,9 +450,9 @@ leave(ARGV[4])
 return 1
 """
 
-# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most vectors
-# ('' for any), who puts them in, and then of each vector its id, its mark and codes, and itself ('' where it is not
-# kept). No id comes twice. Gives the limit that is passed, if one is; nil where the index is gone.
+# KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most vectors
+# ('' for no limit), owner who adds them; then for each vector its id, its tag hash with its codes, and the vector
+# itself ('' if not kept). Ids are distinct. Returns the limit that would be exceeded, if any; nil if the index is gone.
 UPSERT = f"""{_INDEX}
 if not is_there() then return false end
 local BY, FIRST, stride, size, bytes = ARGV[6], 7, tonumber(ARGV[2]), state('size'), state('bytes')
@@ -497,8 +499,8 @@ changed(blocks, size, bytes + grown, BY, grown)
 return {{''}}
 """
 
-# KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, id, receipt, who takes it out. Gives 1
-# if this call, or the first try of it, has deleted the vector, 0 if there is none, nil where the index is gone.
+# KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept, id, receipt, owner who removes it.
+# Returns 1 if this call, or the first try of it, has deleted the vector, 0 if there is none, nil if the index is gone.
 REMOVE = f"""{_INDEX}
 if not is_there() then return false end
 local receipts = redis.call('GET', at('receipts')) or ''
@@ -550,8 +552,8 @@ changed({{[block] = true, [from] = true}}, last, state('bytes') - gone, ARGV[6],
 return 1
 """
 
-# KEYS: manifest. ARGV: token, ids. Gives the vectors that are kept under them, nil for each that is not there; nil
-# where the index is gone.
+# KEYS: manifest. ARGV: token, ids. Returns the vectors with these ids, nil for each that does not exist; nil if the
+# index is gone.
 VECTORS = f"""{_INDEX}
 if not is_there() then return false end
 local found = {{}}

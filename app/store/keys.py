@@ -186,7 +186,7 @@ class KeyStore:
         return sorted(_readable(stored.values()), key=lambda key: (key.created_at, key.id))
 
     def last_uses(self, ids: list[str]) -> list[datetime | None]:
-        """Return when each key was last used; None if that was over a year ago, or never."""
+        """Return when each key was last used, to within a minute; None if that was over a year ago, or never."""
         with store_errors():
             stored = cast(list[bytes | None], self._client.mget([_use(self._root, key_id) for key_id in ids]))
         return [None if one is None else datetime.fromisoformat(one.decode()) for one in stored]

@@ -119,7 +119,7 @@ class MapStore(LivingStore[MapManifest]):
         super().verify(manifest)
 
     def with_spec(self, manifest: MapManifest | None) -> tuple[MapManifest, str] | None:
-        """Return a manifest and its spec; those of the new map if the map was replaced meanwhile, None if it is gone."""
+        """Return a manifest and its spec; those of a new map of the same name if the map was replaced; None if gone."""
         while manifest is not None:
             with suppress(Gone):
                 return manifest, self.spec(manifest)

@@ -79,8 +79,8 @@ class NameTaken(Exception):
 
 
 # Shared functions of scripts: a stored manifest as text and as a table; whether the thing's job has failed; its time to
-# live in seconds once made; the keys of its spec's chunks; removal of its spec and account entry; and the receipt that a
-# delete stores, so that a repeated call returns the same answer.
+# live in seconds once made; the keys of its spec's chunks; removal of its spec and account entry; and the receipt that
+# a delete stores, so that a repeated call returns the same answer.
 LUA = f"""{account.LUA}
 local function manifest(key)
   local stored = redis.call('GET', key)
@@ -321,7 +321,7 @@ class NamedStore(Generic[M]):
     ) -> bytes:
         """Store a thing for `ttl` seconds (None: for ever), unless its name holds something unexpected.
 
-        `replaced` is the reservation expected under the name, which has reserved the room; None if the name must be free.
+        `replaced` is the reservation expected under the name, which has reserved the room; None for a free name.
         `announce` is called with the keys of the chunks before they are written.
 
         Returns:
@@ -429,7 +429,7 @@ def contents(arrays: Arrays) -> dict[str, Buffer]:
 
 
 def end(ttl: int | None) -> datetime | None:
-    """Return when a thing may expire; rounded down and computed before storing, so the thing lives at least until then."""
+    """Return when a thing may expire; rounded down and computed before storing, so it lives at least until then."""
     return None if ttl is None else now() + timedelta(seconds=ttl)
 
 
@@ -460,10 +460,10 @@ local function stand(text, seconds, first)
 end
 """
 
-# KEYS: manifest, index, chunks. ARGV: manifest, name, token of the reservation to replace ('' if the name must be free),
-# time to live in seconds ('' for ever), own token. Returns the manifest stored then, '' for none, nil if chunks are
-# missing. If the name holds something else, the new chunks are deleted at once. If the reservation has another time to
-# live by now, its manifest is returned and the chunks stay: the caller commits again with that time.
+# KEYS: manifest, index, chunks. ARGV: manifest, name, token of the reservation to replace ('' for a free name), time to
+# live in seconds ('' for ever), own token. Returns the manifest stored then, '' for none, nil if chunks are missing. If
+# the name holds something else, the new chunks are deleted at once. If the reservation has another time to live by now,
+# its manifest is returned and the chunks stay: the caller commits again with that time.
 COMMIT = f"""{LUA}{_STAND}
 local stored, found = manifest(KEYS[1])
 local there = found.token
@@ -484,8 +484,8 @@ return ARGV[1]
 """
 
 # KEYS: manifest, chunks. ARGV: token, the current manifest, the new manifest of the same thing, time to live in seconds
-# from now on ('' for ever). Returns 0 if another manifest is stored, nil if chunks are missing, 2 if the thing must live
-# for ever because indexes refer to it, else 1.
+# from now on ('' for ever). Returns 0 if another manifest is stored, nil if chunks are missing, 2 if the thing must
+# live for ever because indexes refer to it, else 1.
 RENEW = f"""{LUA}{_STAND}
 local stored = redis.call('GET', KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end

