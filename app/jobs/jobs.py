@@ -54,7 +54,7 @@ class Seconds(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Counts of jobs."""
+    """Counts and durations of jobs."""
 
     queued: int
     running: int

@@ -116,7 +116,7 @@ def check(path: Path) -> int:
 
 
 def _sent(server: redis.Redis) -> Iterator[bytes]:
-    """Yield the bytes of a server's snapshot as if to a new replica, read from the socket itself to get raw bytes."""
+    """Yield the snapshot that a server sends to a new replica, read from the socket: the client cannot stream bytes."""
     connection: Any = server.connection_pool.make_connection()
     try:
         with store_errors():

@@ -198,7 +198,7 @@ Heard = Callable[[str, float, bool], None]
 
 
 class Known:
-    """Attributes that a client has about its store."""
+    """Base class of clients, with what a client keeps about its store."""
 
     places: Places = ONE
     replicas: int = 0

@@ -17,7 +17,7 @@ class StoreUnavailable(Exception):
 class StoreFull(StoreUnavailable):
     """The store accepts no writes, but still answers reads.
 
-    If a setting causes this, `limit` is its name and `allowed` its value; otherwise `limit` is "".
+    If a setting keeps the room free that is missing, `limit` is its name and `allowed` its value; else `limit` is "".
     """
 
     def __init__(self, detail: str, limit: str = "", allowed: int = 0) -> None:

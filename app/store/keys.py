@@ -155,7 +155,7 @@ def hidden(text: str) -> str:
 
 
 class KeyStore:
-    """Store of keys: creates, lists and revokes them. Every method raises StoreUnavailable if the store is away."""
+    """Store of keys: creates, lists and revokes them. Methods raise StoreUnavailable if the store does not answer."""
 
     def __init__(self, client: redis.Redis, most: int) -> None:
         self._client, self._most = client, most

@@ -88,7 +88,7 @@ class Pins:
             self._set_life(name)
 
     def users(self, name: str) -> list[str]:
-        """Return the names of the indexes over a map, or about to be made; remove references of missing indexes."""
+        """Return the names of the indexes that refer to a map, or are about to; remove references of missing ones."""
         with store_errors():
             found = cast("list[tuple[bytes, int]]", self._users(keys=[self._pins(name)], args=[_YOUNG_SECONDS]))
         users = set()
