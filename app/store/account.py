@@ -2,7 +2,7 @@
 
 Data stored in chunks is an entry of the account, named by the prefix of its keys: `bochner:{map:m}:<token>` for all
 arrays of a map, `bochner:{job:j}:payload` for a part of a job. An entry has a size in bytes, a number of names (1 for a
-map, a dataset or the record of a job, else 0) and an owner; it ends when its keys expire or are deleted.
+map, a dataset, an index or a job's record, else 0) and an owner; it ends when its keys expire or are deleted.
 
 Data is entered before it is written, and refused if there is no room. The scripts that make keys permanent, give them a
 time to live or delete them do the same with the entry, so that the sums are those of the entries at any moment.
@@ -44,7 +44,7 @@ class Usage(NamedTuple):
     nbytes: int
     """Bytes of arrays, specs and data of jobs, including bytes reserved for the maps that jobs build."""
     names: int
-    """Number of maps, datasets and jobs."""
+    """Number of maps, datasets, indexes and jobs."""
 
 
 class Entry(NamedTuple):
