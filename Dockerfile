@@ -34,6 +34,7 @@ COPY bochner /source/bochner
 COPY client /source/client
 COPY openapi/examples /source/openapi/examples
 COPY openapi/answers /source/openapi/answers
+COPY openapi/parameters.json /source/openapi/parameters.json
 RUN /opt/build/bin/pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /opt/wheels /source /source/client \
     && /opt/build/bin/pip --python /opt/bochner/bin/python install --no-index --no-deps --target /opt/service /opt/wheels/*
 # Which Python packages the image has, in a form that scanners read. They find Debian's by themselves.

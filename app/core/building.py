@@ -19,14 +19,14 @@ def no_rows(dataset: str, pointer: str) -> Rows:
 
 
 class Use(NamedTuple):
-    """The features that a map makes of its frequencies; as it is here, real ones in float64."""
+    """Features that a map computes from its frequencies; the defaults stand for real features in float64."""
 
     dtype: np.dtype[Any] = np.dtype(np.float64)
-    """Features that a map computes from its frequencies; the defaults stand for real features in float64."""
-    is_complex: bool = False
     """Dtype in which the map reads rows and stores its frozen arrays."""
-    normalize: bool = False
+    is_complex: bool = False
     """Whether the form is `complex`: an imaginary part of k̂ then counts as error, as the kernel has none."""
+    normalize: bool = False
+    """Whether feature rows are scaled to unit norm."""
 
     def round_entries(self, entries: Matrix) -> Matrix:
         """Return the entries rounded to the map's dtype; entries outside its range stay, as the map refuses them."""

@@ -13,12 +13,16 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 """Pattern of the names of maps and datasets."""
 
 
-class Frozen(BaseModel):
+class Described(BaseModel):
+    """Model whose members are described by the docstrings below them."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Frozen(Described):
     """Immutable model that refuses unknown fields and converts no JSON values (no "7" for 7, no NaN)."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 def check_entries(values: object, input_dim: int, name: str, pointer: str, instead: str = "") -> None:

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
 from pydantic_core import from_json
 
+from app.core.model import Described
 from app.request_context import link_to
 
 
@@ -25,33 +25,44 @@ class JobState(StrEnum):
         return self not in (JobState.queued, JobState.running)
 
 
-class JobError(BaseModel):
+class JobError(Described):
     """Why a job failed."""
 
-    reason: str = Field(
-        description="invalid-input, too-large, quota (the store has no room for what it made), time, memory, died (its "
-        "process, again and again), newer-version (what it works on was stored by a newer version of the service) or "
-        "internal-error."
-    )
-    detail: str = Field(description="One sentence for a person.")
-    pointer: str | None = Field(None, description="For invalid-input: JSON pointer into the body that was sent.")
+    reason: str
+    """invalid-input, too-large, quota (the store has no room for what it made), time, memory, died (its process, again
+    and again), newer-version (what it works on was stored by a newer version of the service) or internal-error.
+    """
+    detail: str
+    """One sentence for a person."""
+    pointer: str | None = None
+    """For invalid-input: JSON pointer into the body that was sent."""
 
 
-class JobRecord(BaseModel):
+class JobRecord(Described):
     """Job that runs in the background: its state, progress and result."""
 
     id: str
-    kind: str = Field(description="What is done.")
-    subject: dict[str, str] = Field(description='What it is for, such as {"map": "letters"}.')
+    kind: str
+    """What is done."""
+    subject: dict[str, str]
+    """What it is for, such as {"map": "letters"}."""
     state: JobState
-    progress: float = Field(description="From 0 to 1; known steps over all steps.")
-    step: int | None = Field(description="Steps done.")
-    of: int | None = Field(description="Steps in all.")
-    objective: float | None = Field(description="What is being minimised, for an optimisation.")
-    eta_seconds: float | None = Field(description="Estimated seconds to the end, while it runs.")
-    result: str | None = Field(description="Link of the result, once it has succeeded.")
-    error: JobError | None = Field(description="Why it failed.")
-    waiting_for: str | None = Field(None, description="What it waits for while it is queued.")
+    progress: float
+    """From 0 to 1; known steps over all steps."""
+    step: int | None
+    """Steps done."""
+    of: int | None
+    """Steps in all."""
+    objective: float | None
+    """What is being minimised, for an optimisation."""
+    eta_seconds: float | None
+    """Estimated seconds to the end, while it runs."""
+    result: str | None
+    """Link of the result, once it has succeeded."""
+    error: JobError | None
+    """Why it failed."""
+    waiting_for: str | None = None
+    """What it waits for while it is queued."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
-from pydantic import BaseModel, ConfigDict
 
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
@@ -13,6 +12,7 @@ from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.banding import Banding, Image
 from app.core.indexes.duplicates import BYTES_PER_ROW, Duplicates, duplicates
 from app.core.indexes.options import DuplicatesOptions
+from app.core.model import Described
 from app.core.progress import OutOfTime, Progress
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.job_context import JobContext
@@ -138,10 +138,8 @@ DUPLICATES = "duplicates"
 _BYTES_PER_ID = 192
 
 
-class DuplicatesAnswer(BaseModel):
+class DuplicatesAnswer(Described):
     """The duplicates in an index."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     clusters: list[list[int | str]]
     """Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their order; large

@@ -12,14 +12,14 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 import cachetools
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes.banding import Banding, Codes, Layout
 from app.core.maps import FeatureMap
-from app.core.model import NAME_PATTERN, Frozen
+from app.core.model import NAME_PATTERN, Described, Frozen
 from app.core.progress import Pause, no_pause
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
@@ -51,8 +51,6 @@ Warnings = Annotated[
 class Target(Frozen):
     """What searches of an index are to find, for bands to be chosen by."""
 
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
     recall: float = Field(gt=0, lt=1)
     """Share of the k most similar vectors that a search is to find, on average."""
     k: int = Field(ge=1, le=100)
@@ -63,8 +61,6 @@ class Target(Frozen):
 
 class AskedIndex(Frozen):
     """An index to be made: over which map, how it is searched, what it keeps."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     map: str = Field(pattern=NAME_PATTERN)
     """Name of the map whose codes it keeps."""
@@ -98,10 +94,8 @@ class AskedIndex(Frozen):
             raise InvalidInput(detail, "/bands")
 
 
-class IndexRecord(BaseModel):
+class IndexRecord(Described):
     """An index."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
     status: Literal["building", "ready", "failed"]

@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict
-
 from app.core.arrays import Rows
 from app.core.building import Building, RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.maps import build, family_of
+from app.core.model import Described
 from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
@@ -290,10 +289,8 @@ class MapCreation(NamedTuple):
         return stored
 
 
-class MapPreview(BaseModel):
+class MapPreview(Described):
     """What a spec would make, had it been put. Nothing is stored."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
     exists: bool

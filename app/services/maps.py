@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
 from app.core.answers import RowBlocks
@@ -19,6 +19,7 @@ from app.core.arrays import row_blocks
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived_arrays, family_of, open_map
 from app.core.maps.terms import ArraysOnDemand, TakenMap
+from app.core.model import Described
 from app.core.spec import MapSpec
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, link
@@ -41,10 +42,8 @@ _NO_SPEC = '"spec":{}'
 _AS_PUT = "As it was put, while a job is still to find numbers for what was left to a dataset."
 
 
-class MapRecord(BaseModel):
+class MapRecord(Described):
     """A map: its spec with all defaults filled in, and what became of it."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
     name: str
     status: Literal["building", "ready", "failed"]

@@ -209,7 +209,7 @@ class EmbeddedStore:
                     logger.error("%s; again in %.1f s", error, pause, exc_info=not isinstance(error, StoreNotStarted))
 
     def _has_lost_only_its_socket(self, running: Server, written: int) -> bool:
-        """Return whether a server has lost its socket but none of the bytes it has written, so that a restart is safe."""
+        """Return whether a server has lost its socket but no byte that it has written, so that a restart is safe."""
         with suppress(OSError):
             is_whole = self._disk.is_served(str(running.pid)) and self._disk.size() >= written
             return is_whole and not (self._data_dir / SOCKET_NAME).exists()

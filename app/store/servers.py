@@ -5,9 +5,9 @@ from collections import Counter
 from typing import Any, Literal, cast
 
 import redis
-from pydantic import BaseModel, Field
 from redis.sentinel import SentinelConnectionPool
 
+from app.core.model import Described
 from app.store.connection import Client, ClusterClient, Known, check_room
 from app.store.disk import DAMAGED, cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
@@ -24,18 +24,20 @@ Topology = Literal["server", "cluster", "sentinel"]
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
 
-class StoreInfo(BaseModel):
+class StoreInfo(Described):
     """Status of the store, as its servers report it."""
 
     server: str
     durability: Durability
     maxmemory_policy: str
-    topology: Topology = Field("server", description="One server, a cluster, or the primary that sentinels name.")
-    primaries: int = Field(1, description="Servers that take writes and answer.")
-    replicas: int = Field(0, description="Replicas that follow the primary that has fewest.")
-    confirmed_by: int = Field(
-        0, description="Replicas that have whatever is acknowledged: the setting `store_replicas`."
-    )
+    topology: Topology = "server"
+    """One server, a cluster, or the primary that sentinels name."""
+    primaries: int = 1
+    """Servers that take writes and answer."""
+    replicas: int = 0
+    """Replicas that follow the primary that has fewest."""
+    confirmed_by: int = 0
+    """Replicas that have whatever is acknowledged: the setting `store_replicas`."""
     warnings: list[str]
     """Warnings for the operator, a sentence each."""
 

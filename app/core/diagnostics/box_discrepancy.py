@@ -26,12 +26,10 @@ _BYTES_PER_COORDINATE = 64
 _BYTES_PER_SIDE = 2500
 
 
-@with_config(use_attribute_docstrings=True)
 class Scale(TypedDict):
     """Factor by which the sides of a box are stretched."""
 
-    box_scale: float
-    """The factor of the box."""
+    box_scale: Annotated[float, Field(description="The factor of the box.")]
 
 
 class ScaleError(Scale, Measured):

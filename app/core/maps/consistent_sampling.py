@@ -18,14 +18,15 @@ _TABLES_WHILE_FILLED = 3
 
 
 class ConsistentWeightedSampling(AnySampler):
-    """s hashes (i*, t*) whose collision probability is the min-max kernel."""
+    """s hashes (i*, t*) whose collision probability is the min-max kernel.
+
+    Choose when:
+        With kernel gmm, unless rows have hundreds of entries that are not zero: there dart_minhash takes less time.
+        Codes of pairs collide with probability gmm exactly; zero_bit codes a little more often (.013 on letter data),
+        and much more (.10 to .36) on data with few dominant columns.
+    """
 
     source = f"{GMM}, sections 1.3 and 1.4, algorithm 1"
-    choose_when = (
-        "With kernel gmm, unless rows have hundreds of entries that are not zero: there dart_minhash takes less time. "
-        "Codes of pairs collide with probability gmm exactly; zero_bit codes a little "
-        "more often (.013 on letter data), and much more (.10 to .36) on data with few dominant columns."
-    )
     limits = ("kernel gmm only",)
 
     kind: Literal["gcws"]

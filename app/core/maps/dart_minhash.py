@@ -14,15 +14,16 @@ _MANY_ENTRIES = 256
 
 
 class DartMinHash(AnySampler):
-    """s hashes (i*, t*) whose collision probability is the min-max kernel; time grows with entries plus hashes."""
+    """s hashes (i*, t*) whose collision probability is the min-max kernel; time grows with entries plus hashes.
+
+    Choose when:
+        With kernel gmm and rows of hundreds of entries that are not zero, such as sparse rows of text, where gcws takes
+        a step for each entry and hash, and holds no table of its draws. The law of its codes is that of gcws, with
+        other codes.
+    """
 
     source = (
         "Christiani (2020), DartMinHash: Fast sketching for weighted sets; in cells that follow the scale of entries"
-    )
-    choose_when = (
-        "With kernel gmm and rows of hundreds of entries that are not zero, such as sparse rows of text, where gcws "
-        "takes a step for each entry and hash, and holds no table of its draws. The law of its codes is that of "
-        "gcws, with other codes."
     )
     limits = ("kernel gmm only",)
 

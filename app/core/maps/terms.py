@@ -68,29 +68,21 @@ class Form(StrEnum):
 class BaseSpec(Frozen):
     """Fields of a spec. `MapSpec` lists the kernels and samplers that exist, and checks their combination."""
 
-    input_dim: Annotated[int, Field(ge=1, le=MAX_DIM, description="Length d of a vector.")]
+    input_dim: Annotated[int, Field(ge=1, le=MAX_DIM)]
+    """Length d of a vector."""
     kernel: AnyKernel
     sampler: AnySampler
-    s: Annotated[int, Field(ge=1, le=1 << 24)] | None = Field(
-        None,
-        description="Number of frequencies, or of hashes where codes are given; not needed by rules that dictate it.",
-    )
-    seed: Annotated[
-        int,
-        Field(
-            ge=0,
-            lt=1 << 64,
-            description="Source of every random choice. Maps of one seed share them, and so err alike.",
-        ),
-    ] = 0
+    s: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    """Number of frequencies, or of hashes where codes are given; not needed by rules that dictate it."""
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
+    """Source of every random choice. Maps of one seed share them, and so err alike."""
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
-    normalize: Annotated[bool, Field(description="Scale each feature row to unit L2 norm.")] = False
+    normalize: bool = False
+    """Scale each feature row to unit L2 norm."""
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
-    input: Annotated[
-        Input | None,
-        # Left out if there is no input, so that the text of such a spec stays as it was before inputs existed.
-        Field(exclude_if=lambda value: value is None, description="What is done to each row first."),
-    ] = None
+    # Left out if there is no input, so that the text of such a spec stays as it was before inputs existed.
+    input: Annotated[Input | None, Field(exclude_if=lambda value: value is None)] = None
+    """What is done to each row first."""
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

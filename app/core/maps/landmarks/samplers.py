@@ -34,32 +34,27 @@ class Landmarks(AnySampler):
     """s landmarks L from a dataset: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ.
 
     A tenth of the rows, at most 1,000, is held out, and the report of the map has the error on these rows.
+
+    Choose when:
+        With rows at hand that are like those to come, and any kernel: at few columns the error is a fraction of that of
+        Fourier features (satimage, 128 columns: .002, orthogonal .16). A row costs s·(input_dim + s) products.
     """
 
     source = (
         f"{_NYSTROM}; Chen, Epperly, Tropp, Webber (2023), Randomly pivoted Cholesky, algorithm 1; Arthur and "
         "Vassilvitskii (2007), k-means++; Alaoui and Mahoney (2015), ridge leverage scores"
     )
-    choose_when = (
-        "With rows at hand that are like those to come, and any kernel: at few columns the error is a fraction of that "
-        "of Fourier features (satimage, 128 columns: .002, orthogonal .16). A row costs s·(input_dim + s) products."
-    )
     limits = ("a dataset of input_dim columns; of fewer distinct rows than s, each is a landmark",)
 
     kind: Literal["landmarks"]
-    selection: Annotated[
-        Selection,
-        Field(
-            strict=False,
-            description="rp_cholesky: each with probability proportional to what those before it leave of k(x, x). "
-            "k_means: centres of clusters. leverage: by ridge leverage scores. uniform: any row alike.",
-        ),
-    ] = Selection.rp_cholesky
-    dataset: Dataset = Field(description="Name of the dataset whose rows become landmarks.")
-    rows: Annotated[int, Field(ge=1)] | None = Field(
-        None,
-        description="Rows of the dataset to learn from, a sample by the seed; all but those held out if not given.",
-    )
+    selection: Annotated[Selection, Field(strict=False)] = Selection.rp_cholesky
+    """rp_cholesky: each with probability proportional to what those before it leave of k(x, x). k_means: centres of
+    clusters. leverage: by ridge leverage scores. uniform: any row alike.
+    """
+    dataset: Dataset
+    """Name of the dataset whose rows become landmarks."""
+    rows: Annotated[int, Field(ge=1)] | None = None
+    """Rows of the dataset to learn from, a sample by the seed; all but those held out if not given."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
@@ -78,8 +73,10 @@ class Landmarks(AnySampler):
 class SparseRow(Frozen):
     """A row given by its entries that are not 0."""
 
-    indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(fail_fast=True, description="Columns, increasing.")
-    values: tuple[float, ...] = Field(fail_fast=True, description="One for each of the indices.")
+    indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(fail_fast=True)
+    """Columns, increasing."""
+    values: tuple[float, ...] = Field(fail_fast=True)
+    """One for each of the indices."""
 
 
 Row = Annotated[
@@ -89,22 +86,19 @@ Row = Annotated[
 
 
 class UploadedLandmarks(AnySampler):
-    """Landmarks L given in the request: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ."""
+    """Landmarks L given in the request: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ.
+
+    Choose when:
+        For landmarks that were chosen elsewhere, for instance by a model that stays the same.
+    """
 
     source = _NYSTROM
-    choose_when = "For landmarks that were chosen elsewhere, for instance by a model that stays the same."
     limits = ("input_dim entries in each landmark", "all of them lists of numbers, or all of them sparse rows")
     untried = "It has landmarks of the client's own."
 
     kind: Literal["uploaded_landmarks"]
-    landmarks: Annotated[
-        tuple[Row, ...],
-        Field(
-            min_length=1,
-            fail_fast=True,
-            description="Lists of input_dim numbers, or objects of indices and values, in the unit of the vectors.",
-        ),
-    ]
+    landmarks: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
+    """Lists of input_dim numbers, or objects of indices and values, in the unit of the vectors."""
 
     def check_rows(self, input_dim: int) -> None:
         """Raise InvalidInput for landmarks that mix both forms, have another width, or have columns out of order."""
