@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from app.api.middleware import new_request_id
 from app.api.problems import Refusal, limit, problem_response
-from app.metrics.meters import Meters
+from app.metrics import Meters
 from app.settings import ROOT_PATH, Settings
 
 # Files of a process that are no connections to clients.

@@ -16,7 +16,7 @@ from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import say_starting
 from app.jobs.worker import JobLimits, Worker
-from app.metrics.meters import Heartbeat, Slot
+from app.metrics import Heartbeat, Slot
 from app.request_context import start_spans
 from app.services import index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady

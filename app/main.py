@@ -17,6 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from app import metrics
 from app.api import documents, problems, schemas
 from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, check_role, permit
 from app.api.admission import Admission, Asked, Together
@@ -28,8 +29,7 @@ from app.api.middleware import Content, Delivery, Observation, shorten_addresses
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
-from app.metrics import declared
-from app.metrics.meters import Heartbeat, Meters, Slot, gauge, share_directory
+from app.metrics import Heartbeat, Meters, Slot, gauge, share_directory
 from app.request_context import start_spans
 from app.services.cache import Cache
 from app.services.warm_up import get_ready
@@ -174,12 +174,12 @@ class Gauges:
 
     def __init__(self, meters: Meters, admission: Admission, cache: Cache) -> None:
         self._meters, self._admission, self._cache = meters, admission, cache
-        self._in_flight, self._connections = gauge(declared.IN_FLIGHT), gauge(declared.CONNECTIONS)
-        self._taken, self._places = gauge(declared.PLACES_TAKEN), gauge(declared.PLACES)
-        self._waiting = gauge(declared.WAITING)
-        self._bodies, self._answers = gauge(declared.BODIES_BYTES), gauge(declared.ANSWERS_BYTES)
-        self._cache_bytes, self._cache_entries = gauge(declared.CACHE_BYTES), gauge(declared.CACHE_ENTRIES)
-        gauge(declared.CACHE_LIMIT).set(cache.limit)
+        self._in_flight, self._connections = gauge(metrics.IN_FLIGHT), gauge(metrics.CONNECTIONS)
+        self._taken, self._places = gauge(metrics.PLACES_TAKEN), gauge(metrics.PLACES)
+        self._waiting = gauge(metrics.WAITING)
+        self._bodies, self._answers = gauge(metrics.BODIES_BYTES), gauge(metrics.ANSWERS_BYTES)
+        self._cache_bytes, self._cache_entries = gauge(metrics.CACHE_BYTES), gauge(metrics.CACHE_ENTRIES)
+        gauge(metrics.CACHE_LIMIT).set(cache.limit)
 
     def sample(self) -> None:
         """Set them."""

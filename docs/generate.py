@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.api.problems import KINDS
 from app.api.routes.service import catalog
-from app.metrics.declared import ASKED, COUNTED
+from app.metrics import ASKED, COUNTED
 from app.settings import Settings, default_of
 from benchmarks.results import RESULTS, section_of
 from docs.pictures import draw

@@ -6,8 +6,8 @@ from typing import cast
 import redis
 
 from app.store.account import Account, Usage
+from app.store.connection import places_of
 from app.store.indexes import IndexManifest
-from app.store.places import places_of
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
 _INDEX = re.compile(rb"bochner:(?:\{\w+\}:)?\{index:[^}]*\}:.*:state")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from app.metrics.declared import ASKED, COUNTED
+from app.metrics import ASKED, COUNTED
 from app.settings import ClientSettings, Settings
 from docs.generate import pages
 

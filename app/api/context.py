@@ -14,7 +14,7 @@ from app.api.access import Access
 from app.api.admission import Admission, Asked, Together
 from app.api.interest import Interest, Shutdown
 from app.core.model import NAME_PATTERN
-from app.metrics.meters import Heartbeat, Meters
+from app.metrics import Heartbeat, Meters
 from app.request_context import Spans
 from app.services.status import Readiness
 from app.wiring import Wired

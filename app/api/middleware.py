@@ -20,7 +20,7 @@ from app.api.admission import HELD, NoRoom, Reader, Readers, Senders
 from app.api.interest import Shutdown
 from app.api.problems import limit, problem
 from app.logs import ACCESS, FIELDS
-from app.metrics.meters import Meters
+from app.metrics import Meters
 from app.request_context import REQUEST, RequestContext, Spans
 from app.settings import Settings
 from app.store.keys import hidden

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from app.api.admission import HELD, Admission
 from app.api.interest import hung_up
 from app.api.problems import Refusal
-from app.core.answers import Answer, dtype_of, held_bytes
+from app.core.arrays import Answer, dtype_of, held_bytes
 from app.formats import FORMATS, Format
 from app.formats.base import Encoded
 from app.formats.json import Json

@@ -12,7 +12,7 @@ from typing import Any
 from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker import WorkerSupervisor
 from app.logs import configuration
-from app.metrics.meters import share_directory
+from app.metrics import share_directory
 from app.request_context import start_spans
 from app.settings import Settings, share_counters
 from app.store.embedded import EmbeddedStore

@@ -1,13 +1,16 @@
 """Validation of posted vectors: shape, kind of numbers, finiteness, range. All other code relies on these checks."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf, prod
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.errors import InvalidInput
+from app.core.errors import InvalidInput, OutOfRange
+from app.core.ids import Ids, NumberIds, TextIds
 
 MAX_DIM = 1 << 31
 """Largest number of entries of a vector."""
@@ -205,3 +208,165 @@ def _refuse_entry(rows: Rows, is_odd: NDArray[np.bool_], complaint: str, pointer
     row, column = place_of(rows, int(np.argmax(is_odd)))
     row += first_row
     raise InvalidInput(f"row {row}, column {column} {complaint}", f"{pointer}/{row}/{column}")
+
+
+@dataclass(frozen=True)
+class RowBlocks:
+    """Array computed block by block (result blocks), so that it is never in memory as a whole."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    blocks: Sequence[slice]
+    """Rows of the request to compute at a time, in order."""
+    make: Callable[[slice], Array]
+    """Function that computes one block. It must not fail, because earlier blocks may already have been sent."""
+    largest: float = inf
+    """Upper bound of the entries' absolute values."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the whole array in bytes."""
+        return prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def held_bytes(self) -> int:
+        """Twice the size of the largest block in bytes: one block waits to be sent while the next is computed."""
+        longest = max((block.stop - block.start for block in self.blocks), default=0)
+        return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
+
+    def generate(self) -> Iterator[Array]:
+        """Yield the blocks in order, computing each when it is asked for."""
+        return map(self.make, self.blocks)
+
+    def convert(self, change: Callable[[slice, Array], Array], **members: Any) -> "RowBlocks":
+        """Return the same blocks with `change` applied to each one; `members` are the fields that differ."""
+        return replace(self, make=lambda block: change(block, self.make(block)), **members)
+
+    def narrow(self, dtype: np.dtype[Any]) -> "RowBlocks":
+        """Return the same numbers in a dtype of lower precision; OutOfRange if `largest` is too large for it."""
+        if self.dtype == dtype:
+            return self
+        if self.largest > float(np.finfo(dtype).max):
+            raise OutOfRange(f"numbers up to {self.largest:.3g} are too large for {dtype}")
+        return self.convert(lambda _, block: narrow(block, dtype), dtype=dtype)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """Sparse rows of ones, stored as column indices, (n, s); a row without ones holds −1 throughout."""
+
+    columns: Array | RowBlocks
+    n_columns: int
+    has_ones: NDArray[np.bool_]
+    """Whether each row has ones, (n,)."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the column indices in bytes."""
+        return self.columns.nbytes
+
+    def indptr(self) -> Array:
+        """Return the positions at which the indices of each row begin and end, as in CSR, (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.has_ones * self.columns.shape[1])])
+
+    def indices(self) -> Array | RowBlocks:
+        """Return the column indices of all rows that have ones, concatenated."""
+        columns, has_ones = self.columns, self.has_ones
+        if isinstance(columns, RowBlocks):
+            shape = (int(has_ones.sum()) * columns.shape[1],)
+            return columns.convert(lambda block, rows: rows[has_ones[block]].reshape(-1), shape=shape)
+        return (columns if has_ones.all() else columns[has_ones]).reshape(-1)
+
+
+Answer = Mapping[str, Array | RowBlocks | OneHot | Ids]
+"""Arrays by their names in a JSON answer; the rows come first."""
+IDS = "ids"
+"""Name of the member of an answer that holds the ids of its rows."""
+SIGNATURE = "signature"
+"""Name of the member of an answer with one number per frequency; all others have one row per row of the first."""
+
+
+def held_bytes(answer: Answer) -> int:
+    """Return the memory in bytes that an answer takes while it is sent."""
+    every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+    return sum(one.held_bytes if isinstance(one, RowBlocks) else one.nbytes for one in every)
+
+
+def in_parts(array: Array | RowBlocks) -> Iterator[Array]:
+    """Yield the blocks of an array; an array that is already in memory is one block."""
+    return array.generate() if isinstance(array, RowBlocks) else iter([array])
+
+
+def narrow(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Return the numbers in a dtype of lower precision, not copied if they have it; OutOfRange if one is too large."""
+    try:
+        with np.errstate(over="raise"):
+            return array.astype(dtype, copy=False)
+    except FloatingPointError:
+        raise OutOfRange(f"numbers up to {np.nanmax(np.abs(array)):.3g} are too large for {dtype}") from None
+
+
+def dtype_of(answer: Answer) -> np.dtype[Any]:
+    """Return the dtype of an answer's rows."""
+    return rows_of(answer).dtype
+
+
+def rows_of(answer: Answer) -> Array | RowBlocks:
+    """Return the rows of an answer: its first array, or the column indices if it is a `OneHot`."""
+    rows = next(iter(answer.values()))
+    if isinstance(rows, NumberIds | TextIds):
+        raise TypeError("an answer begins with ids")
+    return rows.columns if isinstance(rows, OneHot) else rows
+
+
+Compressed = tuple[Matrix, Whole, Whole]
+"""Parts of a sparse matrix, by row or by column: values, indices, and where each row or column begins and ends."""
+
+
+def csr_parts(rows: sparse.csr_array | sparse.csc_array, indices: Array | None = None) -> Compressed:
+    """Return copies of the parts of a sparse matrix, in the dtypes of compiled loops; with other indices, if given."""
+    indices = rows.indices if indices is None else indices
+    return rows.data.astype(np.float64), indices.astype(np.int64), rows.indptr.astype(np.int64)
+
+
+def row_numbers(rows: sparse.csr_array) -> NDArray[np.intp]:
+    """Return the row number of each stored entry, (nnz,), increasing."""
+    return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+
+
+def row_sums(rows: sparse.csr_array) -> Matrix:
+    """Return the sum of each row's entries, (n,), in float64, added in their order: equal rows have equal sums."""
+    return np.asarray(np.bincount(row_numbers(rows), rows.data, rows.shape[0]), np.float64)
+
+
+def divide_columns(rows: Rows, divisors: Matrix) -> None:
+    """Divide rows (n, d) in place by one number, (), or by one number per column, (d,)."""
+    if isinstance(rows, np.ndarray):
+        rows /= divisors
+    else:
+        rows.data /= divisors[rows.indices] if divisors.ndim else divisors
+
+
+def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Return x (n, d) and y (m, d) in float64, restricted to the columns in which y has entries, renumbered in order.
+
+    Memory that grows with the number of columns is then not spent on unused ones, of which there may be 2³¹.
+    """
+    columns, numbers = np.unique(y.indices, return_inverse=True)
+    of_y = sparse.csr_array((y.data.astype(np.float64), numbers, y.indptr), shape=(y.shape[0], len(columns)))
+    return of_columns(x, columns), of_y
+
+
+def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.csr_array:
+    """Return sparse rows in float64, restricted to these columns, which are increasing and renumbered from 0."""
+    places = np.searchsorted(columns, rows.indices)
+    is_kept = places < len(columns)
+    is_kept[is_kept] = columns[places[is_kept]] == rows.indices[is_kept]
+    ends = np.concatenate([[0], np.cumsum(is_kept)])[rows.indptr]
+    values = rows.data[is_kept].astype(np.float64)
+    return sparse.csr_array((values, places[is_kept], ends), shape=(rows.shape[0], len(columns)))
+
+
+def count_entries(rows: Rows) -> int:
+    """Return the number of entries that the rows have in sparse form: of dense rows, those that are not 0."""
+    return int(np.count_nonzero(rows) if isinstance(rows, np.ndarray) else rows.nnz)

@@ -9,13 +9,22 @@ from numpy.typing import NDArray
 from pydantic import Discriminator, Field, Tag
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows, dense, largest_by_row, refuse_not_finite, row_blocks, stored_values
+from app.core.arrays import (
+    Floats,
+    Matrix,
+    Rows,
+    dense,
+    divide_columns,
+    largest_by_row,
+    refuse_not_finite,
+    row_blocks,
+    stored_values,
+)
 from app.core.datasets import MOST_RANGES, column_ranges, is_constant
 from app.core.errors import InvalidInput
 from app.core.model import Frozen, check_entries
 from app.core.norms import unit_or_zero_rows
 from app.core.progress import Pause, between, no_pause
-from app.core.sparse_rows import divide_columns
 
 # Entries processed at a time: few enough to stay in the cache.
 _ENTRIES_PER_BLOCK = 1 << 16

@@ -76,3 +76,10 @@ class DumpOf:
 
     def __get_pydantic_json_schema__(self, _: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
         return handler(TypeAdapter(self._model).core_schema)
+
+
+RFF = "Rahimi and Recht (2007), Random features for large-scale kernel machines"
+QMC = "Avron, Sindhwani, Yang, Mahoney (2016), Quasi-Monte Carlo feature maps for shift-invariant kernels"
+MM = "Shen, Yang, Wang (2017), Random features for shift-invariant kernels with moment matching"
+GQ = "Dao, De Sa, Ré (2017), Gaussian quadrature for kernel features"
+GMM = "Li (2017), Linearized GMM kernels and normalized random Fourier features"

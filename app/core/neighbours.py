@@ -10,10 +10,9 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, dense, row_blocks
+from app.core.arrays import Array, Matrix, Rows, csr_parts, dense, row_blocks
 from app.core.compiled import jit
 from app.core.progress import Pause, no_pause
-from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
 Metric = Literal["euclidean", "cityblock"]

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from app.core.arrays import Floats, Matrix, Rows, Whole, largest_by_row, name_rows
+from app.core.arrays import Floats, Matrix, Rows, Whole, csr_parts, largest_by_row, name_rows, row_numbers
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
-from app.core.sparse_rows import csr_parts, row_numbers
 
 # Number of partial sums: coordinate j is added to number j mod 16. Features depend on it, so never change it.
 _LANES = 16

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks, dtype_of, narrow, rows_of
-from app.core.arrays import Array, octets
+from app.core.arrays import IDS, SIGNATURE, Answer, Array, OneHot, RowBlocks, dtype_of, narrow, octets, rows_of
 from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow_ipc.columns import rows_of as rows_of_stream
 from app.formats.arrow_ipc.flatbuffers import Number

@@ -6,8 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.core.answers import Answer
-from app.core.arrays import PostedRows
+from app.core.arrays import Answer, PostedRows
 from app.core.datasets import Reference
 from app.core.ids import Identified
 from app.core.json_text import CheckSize

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy_format
 
-from app.core.answers import Answer, RowBlocks, dtype_of, narrow, rows_of
-from app.core.arrays import Array, octets
+from app.core.arrays import Answer, Array, RowBlocks, dtype_of, narrow, octets, rows_of
 from app.core.errors import InvalidInput
 from app.formats.base import Body, Buffer, Encoded, Format
 

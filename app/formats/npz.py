@@ -11,8 +11,7 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
-from app.core.answers import Answer, OneHot, RowBlocks, in_parts
-from app.core.arrays import Array, PostedRows, octets
+from app.core.arrays import Answer, Array, OneHot, PostedRows, RowBlocks, in_parts, octets
 from app.core.errors import InvalidInput
 from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Buffer, Encoded, Format, Posted

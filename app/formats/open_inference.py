@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from app.core.answers import RowBlocks, in_parts
-from app.core.arrays import Array, octets, row_blocks
+from app.core.arrays import Array, RowBlocks, in_parts, octets, row_blocks
 from app.core.errors import InvalidInput
 from app.core.json_text import check_names
 from app.formats.base import Body, Encoded

@@ -16,8 +16,8 @@ from app.jobs.record import NotMine
 from app.jobs.scripts import key
 from app.store import pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
+from app.store.connection import places_of
 from app.store.errors import QuotaExceeded, StoreUnavailable
-from app.store.places import places_of
 
 logger = logging.getLogger(__name__)
 

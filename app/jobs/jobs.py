@@ -36,11 +36,9 @@ from app.jobs.scripts import GROUP, INDEX, LEASE_SECONDS, QUEUE, SECONDS, TALLY,
 from app.request_context import REQUEST, link_to
 from app.store import identity, pieces
 from app.store.account import UNLIMITED, Account, Entry, Quota
-from app.store.connection import acknowledge, at_once
+from app.store.connection import acknowledge, at_once, digit, inside, places_of
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, store_errors
-from app.store.lifetimes import LivingManifest
-from app.store.named import NameTaken, Reservation, State
-from app.store.places import digit, inside, places_of
+from app.store.named import LivingManifest, NameTaken, Reservation, State
 
 logger = logging.getLogger(__name__)
 

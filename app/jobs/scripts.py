@@ -19,9 +19,9 @@ from typing import Any
 import redis
 
 from app.jobs.checkpoints import FORMAT
+from app.store.connection import ONE, Places, inside, places_of
 from app.store.errors import store_errors
 from app.store.named import LUA
-from app.store.places import ONE, Places, inside, places_of
 
 INDEX = "bochner:jobs"
 QUEUE = "bochner:jobs:queue"

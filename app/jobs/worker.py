@@ -36,8 +36,8 @@ from app.logs import FIELDS
 from app.own_process import command
 from app.request_context import REQUEST, RequestContext, Spans
 from app.store.account import UNLIMITED, Quota
+from app.store.connection import inside, places_of
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, in_full, store_errors
-from app.store.places import inside, places_of
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
-from app.core.indexes.kept_rows import pack_rows, unpack_rows
+from app.core.indexes.labels import pack_rows, unpack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.indexes.search import Hits, search
 from app.services.cache import Cache, latest

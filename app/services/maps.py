@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, Field, ValidationError
 from pydantic_core import to_json
 
-from app.core.answers import RowBlocks
-from app.core.arrays import row_blocks
+from app.core.arrays import RowBlocks, row_blocks
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, Gives, derived_arrays, family_of, open_map
 from app.core.maps.terms import ArraysOnDemand, TakenMap

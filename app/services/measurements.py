@@ -8,11 +8,11 @@ import numpy as np
 from app.core.arrays import Rows
 from app.core.datasets import Reference
 from app.core.diagnostics import Diagnostic, Finding
+from app.core.drawing import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions, advice_bytes, advise, check
 from app.core.indexes.answer import Advice
 from app.core.model import Frozen
-from app.core.names import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
 from app.core.progress import OutOfTime, Progress, pack_arrays, unpack_arrays
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs

@@ -12,11 +12,11 @@ from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_ran
 from app.core.building import Building
 from app.core.datasets import Reference, sample_rows
 from app.core.diagnostics import Finding
+from app.core.drawing import shorten
 from app.core.errors import InvalidInput
 from app.core.input import Input, fit_input
 from app.core.kernels import Kernel
 from app.core.kernels.rounding import coarseness_warnings
-from app.core.names import shorten
 from app.core.progress import Progress
 from app.core.recommendations.candidates import (
     InputMember,

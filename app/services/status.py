@@ -13,9 +13,9 @@ from prometheus_client import Metric
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from app import metrics
 from app.jobs.jobs import Jobs
-from app.metrics import declared
-from app.metrics.declared import Declared
+from app.metrics import Declared
 from app.services.warm_up import cold
 from app.store import backup
 from app.store.account import Account, Quota
@@ -121,32 +121,32 @@ class StoreFigures(Collector):
         """The metrics that are declared as asked for. Without the store, only whether it is there."""
         found = versions()
         told = [found["bochner"], found["numpy"], found["scipy"], platform.python_version()]
-        yield _family(GaugeMetricFamily, declared.INFO, (told, 1))
+        yield _family(GaugeMetricFamily, metrics.INFO, (told, 1))
         reason = self._status.seen.reason
-        yield _family(GaugeMetricFamily, declared.READY, ([reason], reason == "ready"))
+        yield _family(GaugeMetricFamily, metrics.READY, ([reason], reason == "ready"))
         try:
             asked = [*self._of_store(), *self._of_jobs()]
         except StoreUnavailable:
-            yield _gauge(declared.STORE_UP, 0)
+            yield _gauge(metrics.STORE_UP, 0)
         else:
-            yield _gauge(declared.STORE_UP, 1)
+            yield _gauge(metrics.STORE_UP, 1)
             yield from asked
 
     def _of_store(self) -> Iterator[Metric]:
         usage = self._account.usage()
-        yield _gauge(declared.STORE_BYTES, usage.nbytes)
-        yield _gauge(declared.STORE_NAMES, usage.names)
-        yield _gauge(declared.STORE_BYTES_LIMIT, self._quota.max_store_bytes)
-        yield _gauge(declared.STORE_NAMES_LIMIT, self._quota.max_store_names)
-        yield _gauge(declared.STORE_MEMORY, memory_of(self._client))
-        yield _gauge(declared.STORE_WARNINGS, len(self._status.seen.warnings))
-        yield _gauge(declared.LAST_BACKUP, backup.last(self._client))
+        yield _gauge(metrics.STORE_BYTES, usage.nbytes)
+        yield _gauge(metrics.STORE_NAMES, usage.names)
+        yield _gauge(metrics.STORE_BYTES_LIMIT, self._quota.max_store_bytes)
+        yield _gauge(metrics.STORE_NAMES_LIMIT, self._quota.max_store_names)
+        yield _gauge(metrics.STORE_MEMORY, memory_of(self._client))
+        yield _gauge(metrics.STORE_WARNINGS, len(self._status.seen.warnings))
+        yield _gauge(metrics.LAST_BACKUP, backup.last(self._client))
 
     def _of_jobs(self) -> Iterator[Metric]:
         tally = self._jobs.tally()
-        yield _family(GaugeMetricFamily, declared.JOBS, (["queued"], tally.queued), (["running"], tally.running))
-        yield _family(CounterMetricFamily, declared.JOBS_ENDED, *tally.ended.items())
-        for of, by_kind in ((declared.JOB_SECONDS_RUN, tally.ran), (declared.JOB_SECONDS_WAITED, tally.waited)):
+        yield _family(GaugeMetricFamily, metrics.JOBS, (["queued"], tally.queued), (["running"], tally.running))
+        yield _family(CounterMetricFamily, metrics.JOBS_ENDED, *tally.ended.items())
+        for of, by_kind in ((metrics.JOB_SECONDS_RUN, tally.ran), (metrics.JOB_SECONDS_WAITED, tally.waited)):
             each = (([kind], [*seconds.buckets], seconds.total) for kind, seconds in by_kind.items())
             yield _family(HistogramMetricFamily, of, *each)
 

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.answers import IDS, SIGNATURE, Answer, OneHot, RowBlocks
-from app.core.arrays import Array, Matrix, Rows, row_blocks
+from app.core.arrays import IDS, SIGNATURE, Answer, Array, Matrix, OneHot, RowBlocks, Rows, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.ids import Ids

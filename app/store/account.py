@@ -20,9 +20,8 @@ from typing import Any, NamedTuple, cast
 
 import redis
 
-from app.store.connection import acknowledge, at_once
+from app.store.connection import acknowledge, at_once, places_of, root_of
 from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
-from app.store.places import places_of, root_of
 
 # Seconds for which chunks are kept that are never committed.
 UNCOMMITTED_TTL = 900

@@ -19,11 +19,10 @@ import redis
 from pydantic import ValidationError
 
 from app.store import identity, snapshot
-from app.store.connection import Client, check_room
+from app.store.connection import ONE, ROOT, Client, N, check_room, inside, places_of, root_of
 from app.store.data_files import create_private, sync
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
-from app.store.places import ONE, ROOT, N, inside, places_of, root_of
 from app.store.servers import primaries
 from app.store.snapshot import STREAMS, Key, SnapshotBroken
 

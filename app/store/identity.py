@@ -11,9 +11,8 @@ from typing import Literal, cast
 import redis
 from pydantic import BaseModel, ValidationError
 
-from app.store.connection import Client, Known, acknowledge
+from app.store.connection import ROOT, Client, Known, acknowledge, inside, places_of
 from app.store.errors import StoreUnavailable, store_errors
-from app.store.places import ROOT, inside, places_of
 
 KEY = "bochner:store"
 

@@ -35,12 +35,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.core.indexes import labels
 from app.store import identity
 from app.store.account import UNLIMITED, Quota, refuse
-from app.store.connection import acknowledge, check_room
+from app.store.connection import acknowledge, check_room, inside
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
-from app.store.lifetimes import LivingManifest, LivingStore
 from app.store.manifest import ArrayEntry, now
-from app.store.named import LUA, RECEIPT_SECONDS, NameTaken, Reservation, State, end
-from app.store.places import inside
+from app.store.named import LUA, RECEIPT_SECONDS, LivingManifest, LivingStore, NameTaken, Reservation, State, end
 
 Keep = Literal["codes", "vectors"]
 

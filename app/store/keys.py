@@ -22,11 +22,10 @@ import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from app.store import identity
-from app.store.connection import acknowledge
+from app.store.connection import acknowledge, inside, places_of
 from app.store.errors import store_errors
 from app.store.manifest import now
 from app.store.named import RECEIPT_SECONDS
-from app.store.places import inside, places_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,9 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
 from app.store.errors import Gone, NewerVersion, StoreDamaged
-from app.store.lifetimes import LivingManifest, LivingStore
 from app.store.manifest import ArrayEntry, digest_of, now
-from app.store.named import SPEC, NameTaken, Reservation, State, contents, end, fitting
+from app.store.named import SPEC, LivingManifest, LivingStore, NameTaken, Reservation, State, contents, end, fitting
 
 
 class SpecEntry(BaseModel):

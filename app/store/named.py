@@ -20,7 +20,7 @@ import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate, chain
 from math import prod
@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 from app.core.arrays import octets
 from app.store import account, identity, pieces
 from app.store.account import Account, Entry, Quota
-from app.store.connection import acknowledge, at_once, check_room
+from app.store.connection import acknowledge, at_once, by_root, check_room, inside, places_of
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.pieces import PIECE_BYTES
-from app.store.places import by_root, inside, places_of
 
 logger = logging.getLogger(__name__)
 
@@ -517,3 +516,64 @@ for i = 2, #KEYS do
   if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
 end
 """
+
+
+# Fraction of a thing's time to live. A use within this time after the last recorded one is not recorded; otherwise each
+# use would write to the store.
+_UNNOTED = 1 / 16
+
+
+class LivingManifest(Manifest):
+    """Manifest of a thing that a job may make and that may have a time to live."""
+
+    state: State = State.ready
+    job: str | None = None
+    """Id of the job that makes the thing, or has failed to; None if the thing is ready."""
+    error: dict[str, Any] | None = None
+    """Why the job failed."""
+    ttl: int | None = None
+    """Time to live in seconds after the last use; None for ever."""
+    expires_at: datetime | None = None
+    """Time when the thing expires unless it is used before; None for never, and while a job makes the thing."""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether a use now must be recorded to extend the thing's life."""
+        if self.ttl is None or self.expires_at is None:
+            return False
+        return (self.expires_at - datetime.now(UTC)).total_seconds() < self.ttl * (1 - _UNNOTED)
+
+
+L = TypeVar("L", bound=LivingManifest)
+
+
+class LivingStore(NamedStore[L]):
+    """Store of things with a time to live: renews them and reserves names; see `NamedStore` for the rest."""
+
+    @acknowledge()
+    def renew(self, there: L, ttl: int | None) -> L | None:
+        """Make a thing live for `ttl` seconds after this and each later use; None for ever.
+
+        While a job makes the thing, its time to live starts only when the job succeeds or fails.
+
+        Returns:
+            The new manifest; None if the thing is gone, or another client changes it at the same time.
+        """
+        if ttl is None and there.ttl is None:
+            return self._confirm(there)
+        return self._change_lifetime(there, lambda found: self._living(found, ttl))
+
+    def note_use(self, there: L) -> None:
+        """Record a use that extends a thing's life. Another client may record its use at the same time."""
+        self._change_lifetime(there, lambda found: self._living(found, found.ttl))
+
+    @staticmethod
+    def _living(found: L, ttl: int | None) -> tuple[dict[str, Any], int | None]:
+        seconds = ttl if found.state is State.ready else None
+        return {"ttl": ttl, "expires_at": end(seconds)}, seconds
+
+    def _reserve(self, manifest: L, contents: Mapping[str, Buffer], owner: str, promised: int = 0) -> Reservation:
+        """Prepare the reservation of a name; the script that submits the job stores it. Arguments as for `_write`."""
+        self._write(manifest, contents, owner, promised=promised)
+        at = self.key(manifest.name), self._index(manifest.name), manifest.name
+        return Reservation(*at, manifest.stored, self._piece_keys(manifest), self._entry(manifest))

@@ -8,10 +8,9 @@ import redis
 from redis.sentinel import SentinelConnectionPool
 
 from app.core.model import Described
-from app.store.connection import Client, ClusterClient, Known, check_room
+from app.store.connection import Client, ClusterClient, Known, check_room, places_of
 from app.store.disk import DAMAGED, cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
-from app.store.places import places_of
 from app.store.server import LEAST, is_too_old
 
 Durability = Literal["always", "everysec", "rdb", "volatile"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.answers import narrow
+from app.core.arrays import narrow
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange
 from bochner.bulk.errors import Refused, Unreadable
 from bochner.maps import Map, load

@@ -9,8 +9,7 @@ from starlette.responses import StreamingResponse
 
 from app.api.admission import Admission
 from app.api.negotiation import Wanted, array_response
-from app.core.answers import RowBlocks
-from app.core.arrays import Array
+from app.core.arrays import Array, RowBlocks
 from app.formats import FORMATS
 from app.settings import Settings
 from service_tests.checks import NPY

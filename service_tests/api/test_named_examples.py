@@ -74,9 +74,7 @@ def test_every_body_has_examples_that_are_what_its_schema_says(operation: str) -
 @each("operation", DOCUMENTED)
 def test_every_parameter_has_an_example_that_is_what_its_schema_says(operation: str) -> None:
     for parameter in DOCUMENTED[operation].get("parameters", ()):
-        assert "example" in parameter or "examples" in parameter, (
-            f"add {parameter['name']} to openapi/parameters.json"
-        )
+        assert "example" in parameter or "examples" in parameter, f"add {parameter['name']} to openapi/parameters.json"
         errors = problems(parameter["schema"], parameter["example"])
         assert not errors, (parameter["name"], errors)
 

@@ -3,8 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.answers import OneHot, RowBlocks, dtype_of, narrow
-from app.core.arrays import Array
+from app.core.arrays import Array, OneHot, RowBlocks, dtype_of, narrow
 from app.core.errors import OutOfRange
 
 WHOLE = np.arange(12.0, dtype=np.float32).reshape(6, 2)

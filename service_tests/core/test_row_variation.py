@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.row_variation import HEAVY, RowVariation, row_variation
+from app.core.diagnostics.error_matrix import HEAVY, RowVariation, row_variation
 
 N, SAMPLES = 100, 400
 

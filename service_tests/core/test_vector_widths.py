@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.core.tiles import VECTOR_BYTES
+from app.core.panels import VECTOR_BYTES
 
 _DIGEST = """
 import hashlib, json, sys

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.metrics.declared import ASKED, COUNTED
+from app.metrics import ASKED, COUNTED
 from service_tests.cases import each
 
 DEPLOY = Path(__file__).parents[2] / "deploy"

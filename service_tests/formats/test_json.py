@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.answers import OneHot
+from app.core.arrays import OneHot
 from app.core.errors import InvalidInput
 from app.formats import Body
 from app.formats.json import Json

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.core.answers import OneHot
+from app.core.arrays import OneHot
 from app.core.errors import InvalidInput, TooLarge
 from app.formats.npz import Npz, arrays
 from service_tests.cases import each

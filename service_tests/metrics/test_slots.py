@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from app.metrics import meters
+from app import metrics
 
 # Counts as often as it is told to, one line each; then tells what all processes have counted.
 PROGRAM = """
 import os, sys
 from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
-from app.metrics.meters import LIVE_SUM, Slot
+from app.metrics import LIVE_SUM, Slot
 slot = Slot(Path(os.environ["PROMETHEUS_MULTIPROC_DIR"]))
 counted = Counter("counted", "Lines.", registry=None)
 alive = Gauge("alive", "Processes.", registry=None, multiprocess_mode=LIVE_SUM)
@@ -67,7 +67,7 @@ def test_what_a_killed_process_has_counted_stays_and_its_gauges_go(tmp_path: Pat
 def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meters, "_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(metrics, "_MEMORY", tmp_path / "none")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left = tmp_path / "bochner-metrics-left"
     new = tmp_path / "bochner-metrics-new"
@@ -75,7 +75,7 @@ def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(
         one.mkdir()
         (one / "counter_0.db").write_bytes(b"x")
     os.utime(left, (0, time.time() - 3600))
-    with meters.share_directory() as directory:
+    with metrics.share_directory() as directory:
         assert {*tmp_path.iterdir()} == {directory, new}, "one that begins just now is left alone"
         assert directory.stat().st_mode & 0o77 == 0
     assert {*tmp_path.iterdir()} == {new}

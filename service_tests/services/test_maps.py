@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import redis
 
-from app.core.answers import RowBlocks
+from app.core.arrays import RowBlocks
 from app.core.errors import TooLarge
 from app.core.maps import FourierMap
 from app.core.progress import Progress

@@ -5,7 +5,7 @@ from typing import cast
 import redis
 
 from app.jobs.scripts import QUEUE
-from app.store.places import ROOT, inside, places_of, root_of
+from app.store.connection import ROOT, inside, places_of, root_of
 from service_tests.soak.model import Wrong
 from service_tests.soak.truth import STANDING
 

@@ -9,10 +9,9 @@ from redis.crc import key_slot
 
 from app.jobs.jobs import Jobs
 from app.store.account import Account, Quota
-from app.store.connection import Client, connect
+from app.store.connection import MANY, Client, connect
 from app.store.errors import QuotaExceeded
 from app.store.maps import MapStore
-from app.store.places import MANY
 from service_tests.ledger import assert_true, held, pass_time
 from service_tests.store.charged import put_dataset
 from service_tests.store.new_maps import new

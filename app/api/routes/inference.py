@@ -15,8 +15,7 @@ from app.api.negotiation import JSON, encoded_response, posted_type, warning_hea
 from app.api.problems import Refusal
 from app.api.routes.service import check_ready
 from app.api.schemas import ERRORS, INFER_ANSWER, INFER_BODY, MODELS_BODY
-from app.core.answers import RowBlocks, rows_of
-from app.core.arrays import Array, Rows
+from app.core.arrays import Array, RowBlocks, Rows, rows_of
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Encoder, Encoding
 from app.core.hashing.signed_codes import SIGNED

@@ -20,8 +20,7 @@ from app.api.schemas import (
     SIMILARITY_ANSWER,
     VECTORS_BODY,
 )
-from app.core.answers import Answer
-from app.core.arrays import Floats, Rows
+from app.core.arrays import Answer, Floats, Rows
 from app.core.datasets import Reference
 from app.core.hashing.encodings import BITS_OF, ENCODINGS, BitsOf, CodeOptions, Encoding
 from app.core.maps import FeatureMap, Gives

@@ -17,7 +17,7 @@ from app.core.drawing import Curve, Drawing, Panel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.progress import Parts, Progress
 
 # Per coordinate of a frequency, in float64: itself, and the values from which pairs are computed.

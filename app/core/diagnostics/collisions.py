@@ -26,7 +26,7 @@ from app.core.hashing.estimates import (
 )
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
-from app.core.papers import GMM
+from app.core.model import GMM
 from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 
 # Per pair: indices, kernels, rates and estimates, and their copies in a state.

@@ -36,7 +36,7 @@ from app.core.diagnostics.error_matrix import (
 from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
 from app.core.errors import InvalidInput
 from app.core.maps import BaseSpec, FeatureMap, family_of, make_map
-from app.core.papers import MM, QMC
+from app.core.model import MM, QMC
 from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
 
 MOST_ROWS = 20_000

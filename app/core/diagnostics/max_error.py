@@ -16,7 +16,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives
 from app.core.maps.terms import Form
-from app.core.papers import GQ
+from app.core.model import GQ
 from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 from app.core.samplers.dense_grid import DenseGrid
 from app.core.samplers.polynomially_exact import PolynomiallyExact

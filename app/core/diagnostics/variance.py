@@ -16,7 +16,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.estimates import kernel_estimate, rbf_estimate
 from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives, family_of, make_map
-from app.core.papers import GMM, MM
+from app.core.model import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, pack_arrays, unpack_arrays
 
 

@@ -13,14 +13,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, Whole, dense, name_rows, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, csr_parts, dense, name_rows, row_blocks
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.hashing.encodings import Codes, Samples
 from app.core.hashing.parameter_stream import Word, logarithms, sampling_parameters
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.progress import Pause, no_pause
-from app.core.sparse_rows import csr_parts
 from app.core.threads import for_each
 
 # All rows are sampled on this many coordinates and hashes before the next ones: half a megabyte of parameters, which

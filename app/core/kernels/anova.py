@@ -15,8 +15,7 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel, divided_by_powers
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfLengthScales
-from app.core.model import Frozen
-from app.core.papers import GQ
+from app.core.model import GQ, Frozen
 from app.core.quantiles import exponential
 
 # Squared differences computed at a time, few enough for the cache; and the fewest and most rows of y per block.

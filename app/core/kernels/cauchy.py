@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Matrix, row_blocks
 from app.core.kernels.base import ProductKernel
-from app.core.papers import RFF
+from app.core.model import RFF
 from app.core.quantiles import LAPLACE, quantiles
 
 _ENTRIES_PER_BLOCK = 1 << 16

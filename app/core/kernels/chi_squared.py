@@ -6,12 +6,23 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, dense, place_of, row_blocks, stored_values
+from app.core.arrays import (
+    Matrix,
+    Rows,
+    Whole,
+    count_entries,
+    csr_parts,
+    dense,
+    in_shared_columns,
+    place_of,
+    row_blocks,
+    row_sums,
+    stored_values,
+)
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfRoots
-from app.core.sparse_rows import count_entries, csr_parts, in_shared_columns, row_sums
 
 _BYTES_PER_STORED = 16
 # Entries of a block of rows compared at a time.

@@ -11,8 +11,8 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import Block, ShiftInvariantKernel
 from app.core.kernels.gaussian import Gaussian
 from app.core.kernels.rounding import OfDirections
+from app.core.model import GMM
 from app.core.norms import unit_rows
-from app.core.papers import GMM
 
 
 class CorrelationRbf(ShiftInvariantKernel):

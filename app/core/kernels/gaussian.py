@@ -9,7 +9,7 @@ from scipy.special import gammaincinv
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, LengthScale, ProductKernel
-from app.core.papers import RFF
+from app.core.model import RFF
 from app.core.quantiles import NORMAL, quantiles
 
 

@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, dense, leading_columns, name_rows
+from app.core.arrays import Matrix, Rows, Whole, count_entries, dense, leading_columns, name_rows, row_numbers
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfCenter
-from app.core.model import check_entries
-from app.core.papers import GMM
-from app.core.sparse_rows import count_entries, row_numbers
+from app.core.model import GMM, check_entries
 
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
 """Sparse rows in CSR form: signed powers, column numbers, indptr, and the log of each row's largest |u| (`top`)."""

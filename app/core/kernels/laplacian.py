@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Matrix
 from app.core.kernels.base import ProductKernel
-from app.core.papers import QMC, RFF
+from app.core.model import QMC, RFF
 from app.core.quantiles import CAUCHY, quantiles
 
 

@@ -6,11 +6,10 @@ import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, dense, largest, row_blocks
+from app.core.arrays import Matrix, Rows, count_entries, dense, in_shared_columns, largest, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Positive
 from app.core.panels import Panels
-from app.core.sparse_rows import count_entries, in_shared_columns
 
 # Entries raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16

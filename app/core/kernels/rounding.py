@@ -8,8 +8,17 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Floats, Matrix, Rows, dense, in_dtype, row_blocks, stored_values
-from app.core.sparse_rows import divide_columns, row_numbers
+from app.core.arrays import (
+    Floats,
+    Matrix,
+    Rows,
+    dense,
+    divide_columns,
+    in_dtype,
+    row_blocks,
+    row_numbers,
+    stored_values,
+)
 
 MOST = 1e-3
 """Largest error (`Rounding.sizes`) about which a client is not warned."""

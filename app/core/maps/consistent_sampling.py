@@ -10,7 +10,7 @@ from app.core.kernels.base import AnyKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.terms import Arrays, BaseSpec
 from app.core.maps.weighted_minhash import WeightedMinHashMap, kernel_and_size
-from app.core.papers import GMM
+from app.core.model import GMM
 from app.core.samplers.base import AnySampler
 
 # Peak memory while a table is filled, as a multiple of the size of the table.

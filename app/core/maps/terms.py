@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from app.core.answers import RowBlocks
 from app.core.arrays import (
     AFTER_INPUT,
     MAX_DIM,
@@ -17,6 +16,7 @@ from app.core.arrays import (
     CheckBytes,
     Matrix,
     PostedRows,
+    RowBlocks,
     Rows,
     check_range,
     floats,

@@ -5,8 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.drawing import Beyond, Curve, Drawing, Mark, Panel, Star
-from app.core.names import kernel_name, sampler_name
+from app.core.drawing import Beyond, Curve, Drawing, Mark, Panel, Star, kernel_name, sampler_name
 from app.core.recommendations.trials import RankedTrial, Ranking
 
 # Errors that are larger than the median by more than this factor, or smaller, are shown by arrows at the edge.

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Matrix, Rows, in_dtype
 from app.core.building import Building
 from app.core.datasets import sample_rows
+from app.core.diagnostics.error_matrix import RowVariation, row_variation
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, make_map
 from app.core.progress import Pause, Progress, begin_anew
 from app.core.recommendations.candidates import Wanted
-from app.core.row_variation import RowVariation, row_variation
 from app.core.spec import MapSpec
 
 Places = NDArray[np.intp]

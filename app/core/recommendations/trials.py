@@ -12,13 +12,13 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows
 from app.core.building import Building
+from app.core.diagnostics.error_matrix import HEAVY, RowVariation
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.model import DumpOf
 from app.core.progress import Parts
 from app.core.recommendations.candidates import Candidate, Objective, Wanted, candidates, column_counts
 from app.core.recommendations.measuring import Labels, Measured, Measuring, Shares, shared_out
-from app.core.row_variation import HEAVY, RowVariation
 from app.core.spec import MapSpec, Sampler
 
 _Spec = Annotated[dict[str, Any], DumpOf(MapSpec)]

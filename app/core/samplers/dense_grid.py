@@ -8,7 +8,7 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.papers import GQ
+from app.core.model import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, directions, gauss_hermite, normal_deviations, reach, reach_warnings
 

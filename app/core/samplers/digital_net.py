@@ -7,7 +7,7 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Whole
 from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 from app.core.samplers.sobol import BITS, MOST_DIMENSIONS, balance_warnings, sobol_blocks
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.progress import Pause, Progress, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton

@@ -9,7 +9,7 @@ from pydantic import Field
 from app.core.arrays import Matrix, Whole
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.samplers.base import PointSampler, Rng, check_dimensions
 
 # A coordinate costs time in proportion to its base, here up to 104,729.

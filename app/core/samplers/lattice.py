@@ -14,7 +14,7 @@ from app.core.building import Building
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ProductKernel, SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.progress import Pause, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, PointSampler, Rng, SizeAdvice, check_dimensions, inside
 from app.core.samplers.learning import PRODUCT_LAW, LearningFields, add_report

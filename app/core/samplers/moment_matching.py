@@ -7,8 +7,8 @@ import numpy as np
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.model import MM
 from app.core.panels import inverse_root, row_products
-from app.core.papers import MM
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
 from app.core.samplers.monte_carlo import MonteCarlo
 from app.core.samplers.points import PointKinds, Points, check_base

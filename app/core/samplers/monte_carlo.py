@@ -3,7 +3,7 @@
 from typing import Literal
 
 from app.core.arrays import Matrix
-from app.core.papers import RFF
+from app.core.model import RFF
 from app.core.samplers.base import PointSampler, Rng
 
 

@@ -12,8 +12,8 @@ from scipy.special import factorial
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.model import GQ
 from app.core.panels import orthonormal, row_products
-from app.core.papers import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, normal_deviations, reach_of, reach_warnings
 

@@ -18,7 +18,7 @@ from app.core.datasets import sample_rows
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.papers import GQ
+from app.core.model import GQ
 from app.core.progress import Progress, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import PRODUCTS_PER_SECOND, FrequencySet, LearnedSampler, Rng, sum_warnings
 from app.core.samplers.learning import Dataset, add_report, split

@@ -8,7 +8,7 @@ import scipy
 
 from app.core.arrays import Matrix
 from app.core.kernels.base import SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.samplers.base import PointSampler, Rng, SizeAdvice, check_dimensions
 
 MOST_DIMENSIONS = 21_201

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from app.core.kernels.base import SpectralKernel
-from app.core.papers import GQ
+from app.core.model import GQ
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng
 from app.core.samplers.normal_law import NORMAL_LAW, gauss_hermite, normal_deviations
 

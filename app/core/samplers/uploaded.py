@@ -7,8 +7,7 @@ from pydantic import Field
 
 from app.core.errors import InvalidInput
 from app.core.kernels.base import SpectralKernel
-from app.core.model import check_entries
-from app.core.papers import GQ
+from app.core.model import GQ, check_entries
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, sum_warnings
 
 Row = Annotated[tuple[float, ...], Field(fail_fast=True)]

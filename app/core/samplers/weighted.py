@@ -11,7 +11,7 @@ from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, SpectralKernel
-from app.core.papers import QMC
+from app.core.model import QMC
 from app.core.progress import begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng, SizeAdvice, sum_warnings
 from app.core.samplers.halton import Halton

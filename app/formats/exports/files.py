@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from app.core.answers import RowBlocks, in_parts
-from app.core.arrays import Array, octets
+from app.core.arrays import Array, RowBlocks, in_parts, octets
 from app.core.maps.terms import TakenMap
 from app.formats.base import Encoded
 from app.formats.npz import length, write_zip

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import hadamard
 
-from app.core.answers import RowBlocks
-from app.core.arrays import Array, row_blocks
+from app.core.arrays import Array, RowBlocks, row_blocks
 from app.core.errors import InvalidOption
 from app.core.hadamard import ROUNDS, padded_size
 from app.core.input import Input

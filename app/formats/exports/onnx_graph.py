@@ -7,8 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from app.core.answers import RowBlocks
-from app.core.arrays import Array
+from app.core.arrays import Array, RowBlocks
 from app.formats.exports.files import numbers
 
 OPSET = 17

@@ -7,7 +7,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_prometheus
 
-from app.metrics.declared import ASKED, COUNTED
+from app.metrics import ASKED, COUNTED
 from service_tests.checks import post
 from service_tests.metered import samples, told, value
 

@@ -8,12 +8,11 @@ import pytest
 
 from app.core.diagnostics import error_matrix
 from app.core.diagnostics.base import DRAWN_PAIRS, map_seeds, rms_by_kernel, row_pairs
-from app.core.diagnostics.error_matrix import BINS, ControlVariates, Estimator, Figures
+from app.core.diagnostics.error_matrix import BINS, ControlVariates, Estimator, Figures, row_variation
 from app.core.diagnostics.gram import MOST_ROWS
 from app.core.errors import InvalidInput
 from app.core.maps import FourierMap
 from app.core.maps.terms import Dtype, Form
-from app.core.row_variation import row_variation
 from service_tests.cases import covered
 from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.indexes.kept_rows import pack_rows, unpack_rows
+from app.core.indexes.labels import pack_rows, unpack_rows
 
 RNG = np.random.default_rng(5)
 DENSE = RNG.normal(size=(6, 9)) * (RNG.random((6, 9)) < 0.6)

@@ -11,7 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Matrix, Rows, dense, largest, largest_by_row, made_dense, row_blocks
+from app.core.arrays import (
+    Compressed,
+    Floats,
+    Matrix,
+    Rows,
+    csr_parts,
+    dense,
+    largest,
+    largest_by_row,
+    made_dense,
+    of_columns,
+    row_blocks,
+)
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.anova import Anova
@@ -25,7 +37,6 @@ from app.core.norms import squared_norms
 from app.core.panels import Panels
 from app.core.progress import Pause, no_pause
 from app.core.quantiles import exponential, log_of_one_more
-from app.core.sparse_rows import Compressed, csr_parts, of_columns
 from app.core.threads import for_each
 
 EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.maps.fourier.forms import (
+from app.core.maps.fourier.features import (
     COSINES,
     COSINES_AND_SINES,
     EXPONENTIALS,
