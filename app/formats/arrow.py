@@ -1,4 +1,4 @@
-"""The Arrow IPC stream: rows are a column of lists or columns of numbers, answers come in record batches."""
+"""The Arrow IPC stream: rows are a column of lists or columns of numbers, answers are sent as record batches."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
@@ -44,7 +44,7 @@ class Arrow(Format):
     )
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
-        """Read the rows of a stream; where it has none, lists of no stated length are of the width that is wanted."""
+        """Read the rows of a stream; if it has none, lists without a fixed length count as lists of `width` numbers."""
         del optional
         return {wanted: rows_of_stream(body, width)}
 
@@ -53,7 +53,7 @@ class Arrow(Format):
         return rows_of_stream(body)
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
-        """Write a schema, and a record batch for each block of rows."""
+        """Write a schema, then one record batch for each block of rows."""
         del warnings
         return Encoded(stream(answer, dtype or dtype_of(answer)))
 
@@ -62,15 +62,17 @@ Piece = bytes | memoryview
 
 
 class _Column(NamedTuple):
-    """A column to write."""
+    """Column of an answer to write."""
 
     field: Written
     rows: Callable[[slice], Array | NumberIds | TextIds]
-    """Some of its rows, asked for in order."""
+    """Returns the rows of a block; blocks are requested in order."""
 
 
 def stream(answer: Answer, dtype: np.dtype[Any]) -> Iterator[Piece]:
-    """The stream, with rows of the answer's dtype in the given one; ids first, complex arrays as structs.
+    """Return the pieces of a stream; arrays of the answer's dtype are written as `dtype`, complex arrays as structs.
+
+    The column of ids comes first.
 
     Raises:
         OutOfRange: numbers are too large for the dtype.
@@ -112,7 +114,7 @@ def _column(
 
 
 def _field(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Written:
-    """The field of an array whose rows have this shape and dtype."""
+    """Return the field of an array whose rows have this shape and dtype."""
     if dtype.kind == "c":
         part = np.dtype(f"f{dtype.itemsize // 2}")
         return field(name, STRUCT, {}, [_field("real", part, shape), _field("imag", part, shape)])
@@ -122,7 +124,7 @@ def _field(name: str, dtype: np.dtype[Any], shape: Sequence[int]) -> Written:
 
 
 def _add(rows: Array | NumberIds | TextIds, lengths: list[int], buffers: list[Piece]) -> None:
-    """Add the lengths and the buffers of some rows, each of which begins with one for nulls, which is empty."""
+    """Append the lengths and buffers of rows; each column and each list level begins with an empty validity buffer."""
     if isinstance(rows, TextIds):
         lengths.append(len(rows))
         buffers += [b"", octets(np.concatenate([[0], rows.ends])), octets(rows.text)]

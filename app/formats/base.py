@@ -1,4 +1,4 @@
-"""The base of every format, and what it reads and writes."""
+"""Base classes of all formats, and the types that they read and write."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,79 +15,79 @@ Buffer = bytes | bytearray
 
 
 class Body(NamedTuple):
-    """The body of a request, and the headers that its format reads."""
+    """Body of a request, and the headers that its format reads."""
 
     content: Buffer
     headers: Mapping[str, str] = {}
-    """Its headers, by the names in `Format.request_headers`. Headers that did not come are missing."""
+    """Headers by the names in `Format.request_headers`. Headers that the client did not send are missing."""
     check_options: CheckSize = lambda *_: None
-    """Checks all that is no rows before that is parsed."""
+    """Checks the size of everything other than rows before it is parsed."""
     check_size: Callable[[int], None] = lambda _: None
-    """Checks how long what is packed in it will be, before it is unpacked; raises TooLarge for too much."""
+    """Checks the size of compressed contents before they are unpacked; raises TooLarge if they are too long."""
     check_rows: Callable[[int], None] = lambda _: None
-    """Checks how many bytes rows take, before there is memory for them; raises TooLarge for too many."""
+    """Checks the number of bytes of rows before memory is allocated; raises TooLarge if there are too many."""
 
 
 Posted = dict[str, PostedRows | Reference]
-"""Rows that came, or the reference to a dataset that came in their place, by the member of a JSON body."""
+"""Rows of a JSON body, or references to datasets in place of rows, by member."""
 Decoded = Mapping[str, PostedRows | Identified | Reference]
-"""Likewise of a body in any format: rows may have ids with them."""
+"""Rows of a body in any format, or references to datasets, by member; rows may have ids."""
 
 
 class Encoded(NamedTuple):
-    """An answer in a format."""
+    """Answer in a format."""
 
     pieces: list[bytes | memoryview] | Iterator[bytes | memoryview]
     """Bytes that are ready, as a list; or an iterator that makes one piece after the other, to be called on threads."""
     nbytes: int | None = None
-    """Length of all pieces, where it is known before they are made."""
+    """Length of all pieces in bytes, if it is known before they are made."""
 
 
 class RowsFormat(ABC):
-    """A media type in which rows come.
+    """Media type in which a client may send rows.
 
-    `decode` and `matrix` raise InvalidInput for bytes that are not what the media type says.
+    `decode` and `matrix` raise InvalidInput for bytes that are not of the media type.
     """
 
     media_type: ClassVar[str]
     request_headers: ClassVar[Mapping[str, str]] = {}
-    """Headers of a request that are needed to read its body, beside Content-Type. Names, and what the headers mean."""
+    """Request headers that are needed to read a body, beside Content-Type: their names and their meanings."""
     rows_described: ClassVar[str] = ""
-    """One sentence for the OpenAPI document on how rows come in this format. JSON has schemas there instead."""
+    """One sentence for the OpenAPI document on how rows are sent in this format. JSON has schemas there instead."""
     has_members: ClassVar[bool] = False
-    """Whether rows come under the names that members of JSON have; else a body is one array."""
+    """Whether a body has named members, as JSON has; otherwise a body is one array."""
     in_own_process: ClassVar[bool] = False
-    """Whether `matrix` waits for a process that reads the body."""
+    """Whether `matrix` waits for a separate process that reads the body."""
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
-        """Read rows of `width` entries: the member that is wanted, and those of the optional ones that came.
+        """Read rows of `width` entries: the `wanted` member, and the `optional` members that are present.
 
-        A format without members has one array, which is the member that is wanted.
+        A format without members has one array, which is the `wanted` member.
         """
         del width, optional
         return {wanted: self.matrix(body)}
 
     @abstractmethod
     def matrix(self, body: Body) -> PostedRows | Identified:
-        """Read rows whose width the body itself tells, with their ids if they have some."""
+        """Read rows whose width the body itself determines, with their ids if it has any."""
 
 
 class Format(RowsFormat):
-    """A media type in which rows come and arrays are answered."""
+    """Media type in which a client may send rows and receive arrays."""
 
     narrower: ClassVar[Mapping[str, Sequence[str]]] = {}
-    """The dtypes, by that of an answer, in which a client may have it instead: `Accept: media/type; dtype=float16`."""
+    """Dtypes that a client may request instead of an answer's dtype: `Accept: media/type; dtype=float16`."""
     operations_per_number: ClassVar[int] = 32
-    """Multiplications of a matrix product that take as long as writing and sending a number of an answer."""
+    """Multiplications of a matrix product that take as long as writing and sending one number of an answer."""
     answers_described: ClassVar[str] = ""
-    """One sentence for the OpenAPI document on how answers come in this format. JSON has schemas there instead."""
+    """One sentence for the OpenAPI document on how answers are sent in this format. JSON has schemas there instead."""
 
     @abstractmethod
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
-        """Write the answer, its rows in their own dtype or, if given, in one that is `narrower`.
+        """Write the answer, its rows in their own dtype or in the given one, which must be one of `narrower`.
 
-        Warnings are written where the format has a place for them; a header tells them in any case.
+        Warnings are written if the format has a place for them; a response header carries them in any case.
 
         Raises:
-            OutOfRange: numbers are too large for it.
+            OutOfRange: numbers are too large for the dtype.
         """

@@ -1,4 +1,4 @@
-"""The .npy format: one array, its numbers as they lie in memory."""
+"""The .npy format: one array, with its numbers as they are laid out in memory."""
 
 import io
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from app.formats.base import Body, Buffer, Encoded, Format
 _READERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 # NumPy reads no header of more than 10,000 characters.
 _LONGEST_START = 1 << 14
-# Kinds of dtype that hold plain numbers. The gate decides which of them a map takes.
+# Kinds of dtype that hold plain numbers. The gate decides which of these kinds a map accepts.
 _NUMBERS = "biufc"
 
 
 class Npy(Format):
-    """`application/x-npy`: a request is one array, an answer its first array, stacked with others of that shape."""
+    """`application/x-npy`: a request is one array; an answer is its first array, stacked with those of its shape."""
 
     media_type = "application/x-npy"
     narrower = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}  # noqa: RUF012
@@ -35,11 +35,11 @@ class Npy(Format):
     )
 
     def matrix(self, body: Body) -> Array:
-        """Read the one array of the body. It shares the memory of the body."""
+        """Read the one array of the body. The array shares the memory of the body."""
         return read(body.content)
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
-        """Write a header and the numbers as they lie in memory."""
+        """Write a header, then the numbers as they are laid out in memory."""
         del warnings
         dtype = dtype or dtype_of(answer)
         first, others = rows_of(answer), [*answer.values()][1:]
@@ -55,7 +55,7 @@ class Npy(Format):
 
 @lru_cache(256)
 def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
-    """What stands before the numbers of an array in C order."""
+    """Return the header that precedes the numbers of an array in C order."""
     header = io.BytesIO()
     fields = {"descr": npy_format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
     npy_format.write_array_header_1_0(header, fields)
@@ -65,7 +65,7 @@ def array_header(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
 def read(body: Buffer, of_strings: bool = False) -> Array:
     """Read the array of a .npy body, without a copy and without trust in its header.
 
-    It has plain numbers, or strings where these are taken too.
+    The array must have plain numbers, or strings if `of_strings`.
     """
     whole = memoryview(body).toreadonly()
     start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]), of_strings)
@@ -80,19 +80,19 @@ def read(body: Buffer, of_strings: bool = False) -> Array:
 
 
 def _start(body: Buffer) -> int:
-    """Where the numbers begin, if the body is a .npy."""
+    """Return the position where the numbers begin, assuming that the body is a .npy."""
     length = 2 if body[6:7] == b"\1" else 4
     return 8 + length + int.from_bytes(body[8 : 8 + length], "little")
 
 
 @lru_cache(256)
 def _read_header(start: bytes, of_strings: bool) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
-    """The length of a .npy before its numbers, and the shape, whether in Fortran order, and dtype of its array."""
+    """Return the length of a .npy's header, and its array's shape, whether it is in Fortran order, and its dtype."""
     stream = io.BytesIO(start)
     try:
         version = npy_format.read_magic(stream)
         header = _READERS[version](stream) if version in _READERS else None
-    except Exception as error:  # a strange header makes NumPy's parser raise almost anything
+    except Exception as error:  # an unusual header makes NumPy's parser raise almost anything
         raise InvalidInput(f"the body is not a .npy array: {str(error)[:200]}") from error
     if header is None:
         raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")

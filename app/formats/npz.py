@@ -1,6 +1,6 @@
-"""The .npz format: arrays under the names that members of JSON have, in a zip as NumPy saves them.
+"""The .npz format: named arrays, with the names of the members in JSON, in a zip as NumPy saves it.
 
-It is written piece by piece, and read without trust in what it says of itself.
+A zip is written piece by piece, and read without trust in the sizes that it states.
 """
 
 import struct
@@ -19,7 +19,7 @@ from app.formats.npy import array_header, read
 
 
 class Npz(Format):
-    """`application/x-npz`: a zip of `.npy`, as `numpy.savez` and `numpy.savez_compressed` write it."""
+    """`application/x-npz`: a zip of `.npy`, as written by `numpy.savez` and `numpy.savez_compressed`."""
 
     media_type = "application/x-npz"
     has_members = True
@@ -33,7 +33,7 @@ class Npz(Format):
     )
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
-        """Read the member that is wanted, and those of the optional ones that came."""
+        """Read the `wanted` member, and the `optional` members that are present."""
         del width
         return {**members(body, [wanted], optional)}
 
@@ -46,7 +46,7 @@ class Npz(Format):
         del dtype, warnings
         members: dict[str, Array | RowBlocks] = {}
         for name, one in answer.items():
-            if isinstance(one, TextIds):  # an array of strings would have the length of the longest for each
+            if isinstance(one, TextIds):  # an array of strings would use the length of the longest string for each
                 members |= {f"{name}_ends": one.ends, f"{name}_text": one.text}
             elif isinstance(one, NumberIds):
                 members[name] = one.numbers
@@ -58,7 +58,7 @@ class Npz(Format):
 def members(
     body: Body, wanted: Sequence[str], optional: Sequence[str] = (), of_strings: Collection[str] = ()
 ) -> dict[str, Array]:
-    """The arrays of a body, which must have those that are wanted and no others but the optional."""
+    """Return the arrays of a body: all of `wanted` must be present, and only `optional` ones beside them."""
     found = arrays(body.content, body.check_size, of_strings)
     for name in wanted:
         if name not in found:
@@ -70,19 +70,19 @@ def members(
     return found
 
 
-# What stands at the end of a zip, and before that where it is one of more than 4 GB.
+# The record at the end of a zip, and the size of the record before it in a zip of more than 4 GB (ZIP64).
 _END, _LONG_END = struct.Struct("<4sHHHHIIH"), 20
 _END_MARK, _LONG_MARK = b"PK\5\6", b"PK\6\7"
-# What stands before a member, behind it, and of it in the list at the end, beside its name.
+# Bytes before a member, after it, and for it in the list of members at the end, without its name.
 _HEAD_BYTES = 30 + 16 + 46
-# Below this the library takes the short form for every number.
+# Below this size, zipfile uses no 64-bit fields.
 _SHORT_BYTES = 2_000_000_000
-# The list of members is read whole. No request has more than a few.
+# Limits on the list of members, which is read whole. No request has more than a few members.
 _MOST_MEMBERS, _MOST_LIST_BYTES = 16, 1 << 14
 
 
 class _Pieces:
-    """A file that is written to, from which what was written is taken away piece by piece."""
+    """Write-only file whose contents are taken away piece by piece."""
 
     def __init__(self) -> None:
         self._written: list[bytes | memoryview] = []
@@ -98,13 +98,13 @@ class _Pieces:
         pass
 
     def take(self) -> list[bytes | memoryview]:
-        """What was written since it was last asked for."""
+        """Return the pieces written since the last call."""
         pieces, self._written = self._written, []
         return pieces
 
 
 def write_zip(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
-    """The pieces of a zip; the check-sum of each member stands behind it, as it is not known before.
+    """Yield the pieces of a zip; each member's checksum follows its data, as it is not known before.
 
     Nothing is compressed: random numbers do not get shorter.
     """
@@ -113,7 +113,7 @@ def write_zip(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memo
         for name, array in members.items():
             start = array_header(array.shape, array.dtype)
             member = ZipInfo(f"{name}.npy")
-            member.file_size = len(start) + array.nbytes  # whether it takes the form for more than 4 GB
+            member.file_size = len(start) + array.nbytes  # decides whether the member needs the form for more than 4 GB
             with archive.open(member, "w") as out:
                 out.write(start)
                 for part in in_parts(array):
@@ -123,16 +123,16 @@ def write_zip(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memo
 
 
 def length(members: Mapping[str, Array | RowBlocks]) -> int | None:
-    """The length in bytes of what `write_zip` writes; None where the zip would need its 64-bit form (ZIP64)."""
+    """Return the length in bytes of what `write_zip` yields, or None if the zip could need the 64-bit form (ZIP64)."""
     total = _END.size
     for name, array in members.items():
-        heads = _HEAD_BYTES + 2 * len(f"{name}.npy".encode())  # its name stands in both
+        heads = _HEAD_BYTES + 2 * len(f"{name}.npy".encode())  # the name is written in two places
         total += heads + len(array_header(array.shape, array.dtype)) + array.nbytes
     return total if total < _SHORT_BYTES else None
 
 
 class _View:
-    """A file to be read that shares the memory of a buffer."""
+    """Readable file that shares the memory of a buffer."""
 
     def __init__(self, content: Buffer) -> None:
         self._view, self._at = memoryview(content), 0
@@ -155,19 +155,19 @@ class _View:
 
 
 def arrays(content: Buffer, check_size: Callable[[int], None], of_strings: Collection[str] = ()) -> dict[str, Array]:
-    """The arrays of a zip by their names; `check_size` is told how long all are together before one is read.
+    """Return the arrays of a zip by name; `check_size` receives their total size before any array is read.
 
-    Those `of_strings` may have strings.
+    Arrays named in `of_strings` may have strings.
 
     Raises:
-        InvalidInput: it is no such zip, or holds more than arrays of plain numbers.
-        TooLarge: `check_size` says so.
+        InvalidInput: the content is not such a zip, or holds more than arrays of plain numbers.
+        TooLarge: `check_size` refuses the total size.
     """
     _check_end(content)
     try:
         archive = ZipFile(_View(content))
         members = archive.infolist()
-    except Exception as error:  # what is written there may be anything, and so is what the library raises
+    except Exception as error:  # the content may be anything, and so may the library's exceptions
         raise InvalidInput(f"the body is not a .npz: {str(error)[:200]}") from error
     check_size(sum(member.file_size for member in members))
     found: dict[str, Array] = {}
@@ -181,7 +181,7 @@ def arrays(content: Buffer, check_size: Callable[[int], None], of_strings: Colle
 
 
 def _check_end(content: Buffer) -> None:
-    """Refuse what does not end as a zip of a few members does, before its list of members is read."""
+    """Raise InvalidInput if the end is not that of a zip with few members, before the list of members is read."""
     end = bytes(content[-_END.size :])
     if len(end) < _END.size or not end.startswith(_END_MARK):
         raise InvalidInput("the body is not a .npz: it does not end as a zip does")
@@ -192,14 +192,14 @@ def _check_end(content: Buffer) -> None:
 
 
 def _content(archive: ZipFile, member: ZipInfo) -> bytes:
-    """The bytes of a member; never more than it says it has."""
+    """Return the contents of a member; never more bytes than its stated size."""
     name = member.filename[:80]
     if member.compress_type not in (ZIP_STORED, ZIP_DEFLATED) or member.flag_bits & 1:
         raise InvalidInput(f"{name!r} in the .npz is encrypted, or compressed otherwise than NumPy does")
     try:
         with archive.open(member) as file:
             content = file.read(member.file_size)
-    except Exception as error:  # likewise
+    except Exception as error:  # as above, the library may raise anything
         raise InvalidInput(f"{name!r} in the .npz cannot be read: {str(error)[:200]}") from error
     if len(content) != member.file_size:
         raise InvalidInput(f"{name!r} in the .npz ends after {len(content)} of {member.file_size} bytes")

@@ -1,4 +1,4 @@
-"""Requests and answers of inference in the Open Inference Protocol, version 2, with its binary tensors."""
+"""Inference requests and answers of the Open Inference Protocol, version 2, with its binary tensors."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -18,9 +18,9 @@ from app.formats.json.lists import describe, document, is_list
 from app.formats.json.rows import dense, numbers
 
 INPUT = "vectors"
-"""Name of the one tensor that models take."""
+"""Name of the only input tensor of models."""
 DATA = "inputs/0/data"
-"""The place of its numbers in a request."""
+"""Path of the tensor's numbers in a request."""
 DTYPES: dict[str, np.dtype[Any]] = {
     **{f"FP{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
     **{
@@ -30,40 +30,40 @@ DTYPES: dict[str, np.dtype[Any]] = {
     },
     "BOOL": np.dtype("?"),
 }
-"""The dtypes of numbers, by the protocol's names."""
+"""Dtypes of numbers, by the protocol's names."""
 _TYPES = {dtype: name for name, dtype in DTYPES.items()}
 VERSION = "1"
-"""The one version of every model: maps never change."""
+"""Version of every model: maps never change."""
 _MEMBERS = ("id", "parameters", "inputs", "outputs", "model_name", "model_version")
 _OF_INPUT = ("name", "shape", "datatype", "data", "parameters")
 _NUMBERS_PER_PIECE = 1 << 16
 _MOST_OUTPUTS = 16
-# More are not read: two are wanted, and what came is told.
+# Most axes of a shape that are read: two are expected, and the error message shows the shape.
 _MOST_AXES = 16
 _LONGEST_ID = 1024
 MOST_OF_NUMBER = 25
-"""Characters of the longest number, with its comma."""
+"""Most characters of one number, including its comma."""
 
 
 class Output(NamedTuple):
-    """A tensor that is asked for."""
+    """Output tensor that a client requests."""
 
     name: str
     is_binary: bool
 
 
 class Asked(NamedTuple):
-    """A request."""
+    """Inference request."""
 
     rows: Array
     request_id: str | None
     outputs: tuple[Output, ...] | None
-    """None for those that come unasked."""
+    """Requested outputs; None for the default outputs."""
     binary: bool
-    """Whether outputs are binary that do not say."""
+    """Whether outputs are binary by default."""
 
     def select_outputs(self, names: Mapping[str, bool]) -> list[Output]:
-        """The outputs to give, of those that there are by these names; whether one comes unasked stands beside it."""
+        """Return the outputs to send; `names` maps each available output to whether it is sent by default."""
         if self.outputs is None:
             return [Output(name, self.binary) for name, comes in names.items() if comes]
         for i, output in enumerate(self.outputs):
@@ -76,16 +76,16 @@ class Asked(NamedTuple):
 
 
 def datatype(dtype: np.dtype[Any]) -> str:
-    """The protocol's name of a dtype."""
+    """Return the protocol's name of a dtype."""
     return _TYPES[dtype.newbyteorder("<")]
 
 
 def read(body: Body, header_bytes: int | None) -> Asked:
-    """Read a request; `header_bytes` of it are JSON, None for all.
+    """Read a request, of which the first `header_bytes` bytes are JSON, or all if None.
 
     Raises:
-        InvalidInput: it is none, has a member twice, or uses what is not served here.
-        TooLarge: what it says beside its tensor is longer than the body allows.
+        InvalidInput: the body is not such a request, has a member twice, or uses features that are not supported.
+        TooLarge: the JSON, without the tensor's numbers, is longer than the body allows.
     """
     whole = memoryview(body.content).toreadonly()
     if header_bytes is not None and header_bytes > len(whole):
@@ -109,7 +109,7 @@ def read(body: Body, header_bytes: int | None) -> Asked:
 
 
 def _rows(tensor: Any, tail: memoryview | None) -> Array:
-    """The rows of the input."""
+    """Read the rows of the input tensor."""
     at = "/inputs/0"
     members = _object(tensor, _OF_INPUT, at)
     if members.get("name") != INPUT:
@@ -129,7 +129,7 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     if not is_list(data := members.get("data")):
         raise InvalidInput(f"{describe(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
     listed = _read_list(data, shape)
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is infinite then, and refused by name
+    with np.errstate(over="ignore", invalid="ignore"):  # too large numbers become infinite, which the gate refuses
         cast = listed.astype(dtype)
     if dtype.kind != "f" and (cast != listed).any():
         raise InvalidInput(f"a number came that is none of {kind}", f"{at}/data")
@@ -151,7 +151,7 @@ def _binary(shape: Sequence[int], dtype: np.dtype[Any], size: Any, tail: memoryv
 
 
 def _read_list(data: Any, shape: Sequence[int]) -> Array:
-    """The rows of a list of numbers, or of a list of lists."""
+    """Read rows from a flat list of numbers, or from a list of lists."""
     n, width = shape
     is_nested = is_list(next(iter(data), None))
     if len(data) != (n if is_nested else n * width):
@@ -170,13 +170,13 @@ def _output(described: Any, binary: bool, pointer: str) -> Output:
 
 
 def _parameters(members: Mapping[str, Any], known: str, pointer: str) -> Mapping[str, Any]:
-    """The member `parameters`, which may be absent or null, with no parameter but the known one."""
+    """Return the member `parameters`, which may be absent or null and may contain only the `known` parameter."""
     value = members.get("parameters")
     return {} if value is None else _object(value, (known,), f"{pointer}/parameters")
 
 
 def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, Any]:
-    """A JSON object with no members but these."""
+    """Check that a value is a JSON object with no members other than these; return it."""
     if not isinstance(value, dict):
         raise InvalidInput(f"{describe(value)} came; an object is wanted", pointer)
     for name in value:
@@ -189,7 +189,7 @@ def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, An
 
 
 def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
-    """The items of a JSON list of so many."""
+    """Check that a value is a JSON list of `least` to `most` items; return them."""
     if not is_list(value):
         raise InvalidInput(f"{describe(value)} came; a list is wanted", pointer)
     if not least <= len(value) <= most:
@@ -210,9 +210,9 @@ Tensor = Array | RowBlocks
 
 
 def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, Tensor]]) -> tuple[Encoded, int | None]:
-    """Write an answer with these outputs; and tell how many bytes of it are JSON, None for all.
+    """Write an answer with these outputs; also return how many of its bytes are JSON, None for all.
 
-    Where some outputs are binary and others not, these are held as text.
+    If some outputs are binary and others are not, the JSON is held in memory as a whole.
     """
     head = {"model_name": model} | ({} if request_id is None else {"id": request_id})
     described = (_describe_output(*one, b"," if i else b"") for i, one in enumerate(outputs))
@@ -228,7 +228,7 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
 
 
 def _describe_output(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]:
-    """What the JSON says of an output, its numbers among it if they are not binary."""
+    """Yield the JSON description of an output, including its numbers if they are not binary."""
     said: dict[str, Any] = {"name": output.name, "datatype": datatype(tensor.dtype), "shape": [*tensor.shape]}
     if output.is_binary:
         yield before + orjson.dumps(said | {"parameters": {"binary_data_size": tensor.nbytes}})

@@ -1,4 +1,4 @@
-"""Bodies about indexes, and of diagnostics, recommendations and advice, options and rows; what some answer."""
+"""Request bodies of options and rows, for indexes, diagnostics, recommendations and advice; writers of some answers."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from app.pictures import PNG, SVG
 from bochner_client.tables import ID, TAG
 
 Parse = Callable[[type[Any], Buffer], Any]
-"""Reads JSON as a model of pydantic, or raises a refusal that names the member."""
+"""Parses JSON as a pydantic model, or raises an error that names the invalid member."""
 
 Options = TypeVar("Options", bound=BaseModel)
 _SAMPLE = ("vectors", "dataset", "rows", "seed")
@@ -40,12 +40,12 @@ ROW_MEMBERS: dict[Takes, tuple[str, ...]] = {
     Takes.optional_rows: _SAMPLE,
     Takes.optional_pairs: ("x", "y"),
 }
-"""The members of a body that bring rows. An option `seed` of a diagnostic is the seed of a sample too."""
+"""Members of a body that hold rows. If a diagnostic has an option `seed`, it is also the seed of the sample."""
 ROW_MEMBERS_TO_RECOMMEND_FOR = ("vectors", "input_dim", "dataset", "rows")
 
 
 def read_json(body: Body, width: int, check_count: CheckCount) -> Batch:
-    """Read an object of `vectors`, `ids` and `tags`."""
+    """Read an object with `vectors`, `ids` and `tags`."""
     posted = members(body, ["vectors"], ["ids", "tags"], of_rows=["vectors", "ids", "tags"])
     ids, tags = (_read_list(posted, member, check_count) for member in ("ids", "tags"))
     if is_list(vectors := posted["vectors"]):
@@ -54,7 +54,7 @@ def read_json(body: Body, width: int, check_count: CheckCount) -> Batch:
 
 
 def read_npz(body: Body, width: int, check_count: CheckCount) -> Batch:
-    """Read a .npz of `vectors`, `ids` and `tags`."""
+    """Read a .npz with `vectors`, `ids` and `tags`."""
     del width
     posted = arrays_of(body, ["vectors", "ids"], ["tags"], of_strings=("ids", "tags"))
     ids = _elements(posted["ids"], "ids", "iuU", "whole numbers or strings", check_count)
@@ -76,18 +76,18 @@ BATCHES: dict[str, Callable[[Body, int, CheckCount], Batch]] = {
     Npz.media_type: read_npz,
     Arrow.media_type: read_arrow,
 }
-"""What reads vectors that are put into an index, by media type; it is told the length of a row."""
+"""Readers of vectors to put into an index, by media type; they receive the length of a row."""
 
 
 def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedRows | Reference]:
-    """Read the options and the vectors of a search; `parse` reads the former."""
+    """Read the options and the vectors of a search; `parse` reads the options."""
     document = members(body, [], [*_SAMPLE, *SearchOptions.model_fields], of_rows=["vectors"])
     options = _options(SearchOptions, document, body, parse)
     return options, vectors_or_dataset(document, width)
 
 
 def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> list[object] | None:
-    """A list of a body as Python has it; None where it did not come."""
+    """Return a list of a body as a Python list, or None if the member is missing."""
     if member not in posted:
         return None
     if not is_list(value := posted[member]):
@@ -97,7 +97,7 @@ def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> 
 
 
 def _elements(array: Array, member: str, kinds: str, wanted: str, check_count: CheckCount) -> list[object]:
-    """The elements of an array of a .npz as Python has them."""
+    """Return the elements of a .npz array as Python objects."""
     if array.ndim != 1 or array.dtype.kind not in kinds:
         detail = f"{array.dtype} of shape {array.shape} came; a 1-D array of {wanted} is wanted"
         raise InvalidInput(detail, f"/{member}")
@@ -131,13 +131,13 @@ def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Pos
 
 
 def advice(body: Body, parse: Parse) -> AdviceOptions:
-    """Read the body of a request for advice, which brings no rows; `parse` reads it."""
+    """Read the body of a request for advice, which contains no rows; `parse` reads it."""
     document = members(body, ["map", "dataset"], [*AdviceOptions.model_fields], of_rows=[])
     return _options(AdviceOptions, document, body, parse)
 
 
 def _options(wanted: type[Options], document: dict[str, Any], body: Body, parse: Parse) -> Options:
-    """The options in a document; refused where there is too much in them, or nested too deeply for JSON."""
+    """Read the options in a document; raise if they are too large, or nested too deeply for JSON."""
     try:
         text = orjson.dumps({name: document[name] for name in document if name in wanted.model_fields})
     except orjson.JSONEncodeError as error:
@@ -148,9 +148,9 @@ def _options(wanted: type[Options], document: dict[str, Any], body: Body, parse:
 
 
 def writers(finding: Finding[Mapping[str, object]], warnings: Sequence[str]) -> dict[str, Callable[[], bytes]]:
-    """Functions that write a finding, by media type: JSON first, then the pictures, if it is drawn.
+    """Return functions that write a finding, by media type: JSON first, then the figures, if it has a drawing.
 
-    JSON has a member `warnings` beside those of the finding, if there are any.
+    The JSON has a member `warnings` beside those of the finding, if there are any warnings.
     """
     told = {"warnings": [*warnings]} if warnings else {}
     known: dict[str, Callable[[], bytes]] = {Json.media_type: lambda: orjson.dumps({**finding.answer, **told})}

@@ -1,4 +1,4 @@
-"""Bodies of similarities in JSON and in .npz: pairs of vectors, or pairs of codes."""
+"""Bodies of similarity requests in JSON and in .npz: pairs of vectors, or pairs of codes."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -19,25 +19,25 @@ from app.formats.npz import members as arrays_of
 
 
 class InputKind(StrEnum):
-    """What x and y of a similarity are."""
+    """Whether x and y of a similarity are vectors or codes."""
 
     vectors = "vectors"
     codes = "codes"
 
 
 Pairs = tuple[Encoder, Posted | tuple[Codes, Codes]]
-"""How codes are written that came or that are to be compared; and x and y: rows, or two arrays of codes."""
+"""Encoder of the codes that were sent or are to be compared; and x and y, as rows or as two arrays of codes."""
 ReadPairs = Callable[[Body, FeatureMap, Encoder | None, InputKind | None], Pairs]
-"""Reads x and y, row i of which go together, from the body of a request about a map, which gives codes.
+"""Reads x and y from the body of a request about a map that produces codes; row i of x and row i of y are a pair.
 
-It is told how x and y are written, or, for vectors, which codes to compare: without it, a usual encoder of the map is
-taken. And what x and y are: without it, their length decides; where codes and vectors have the same length, they are
-vectors if no encoding was told either, else InvalidOption is raised.
+The encoder is that of the codes in x and y or, for vectors, of the codes to compare; if it is None, a usual encoder of
+the map is used. The input kind says whether x and y are vectors or codes; if it is None, their length decides. If codes
+and vectors have the same length, x and y are vectors if no encoder was given either; otherwise InvalidOption is raised.
 """
 
 
 def usual(hashing: FeatureMap, depth: int, length: int | None = None) -> Encoder | None:
-    """The usual encoder of the map whose rows are so many lists inside each other, and so long, if that is told."""
+    """Return the map's usual encoder of rows with `depth` axes, of `length` entries if given; None if there is none."""
     for by in hashing.usual_encoders:
         shape = by.row(hashing.n_frequencies, hashing.spec.input_dim)[0]
         if len(shape) == depth and length in (None, shape[0]):
@@ -46,9 +46,9 @@ def usual(hashing: FeatureMap, depth: int, length: int | None = None) -> Encoder
 
 
 def check_codes(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
-    """Codes that were read; InvalidInput for what cannot be codes of this map."""
+    """Return codes that were read; raise InvalidInput for numbers that cannot be codes of this map."""
     check_sampled_rows(read, pointer)
-    if read.dtype != np.uint64:  # all of its numbers may be codes
+    if read.dtype != np.uint64:  # every uint64 number may be a code
         first, count = by.ends(hashing.n_frequencies, hashing.spec.input_dim)
         index = read[..., 0] if by.encoding is Encoding.pairs else read
         wrong = np.flatnonzero(((index < first) | (index >= first + count)).any(axis=1))
@@ -60,7 +60,7 @@ def check_codes(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> 
 
 
 def refuse_unclear(by: Encoder, hashing: FeatureMap) -> None:
-    """Raise InvalidOption for rows as long as a vector, if codes of this encoding are as long."""
+    """Raise InvalidOption for rows as long as a vector, if codes of this encoding have that length too."""
     input_dim = hashing.spec.input_dim
     if by.row(hashing.n_frequencies, input_dim)[0] == (input_dim,):
         raise InvalidOption(
@@ -88,13 +88,13 @@ def json_pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKin
 
 
 def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) -> Array:
-    """Read rows of whole numbers, each of the shape `row`, as int64; as uint64 if the dtype is that."""
+    """Read rows of whole numbers, each of the shape `row`, as int64, or as uint64 if `dtype` is uint64."""
     wanted = f"rows of {row[0]} " + ("whole numbers" if len(row) == 1 else "pairs of whole numbers")
     return _whole_numbers(value, row, np.dtype(np.uint64 if dtype == np.uint64 else np.int64), wanted, pointer)
 
 
 def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
-    """Read a list whose items have the shape `item`, () for whole numbers; `wanted` says of a refusal what was."""
+    """Read a list whose items have the shape `item`, () for whole numbers; errors say that `wanted` was expected."""
     if not is_list(value):
         raise InvalidInput(f"{describe(value)} came; {wanted} are wanted", pointer)
     found = [np.empty((0, *item), dtype)]
@@ -111,7 +111,7 @@ def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], want
 
 
 def _part_of_numbers(part: list[Any], depth: int, dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
-    """Read whole numbers from lists, so many inside each other, in one list."""
+    """Read whole numbers from a list nested to the given depth."""
     numbers: Any = part
     for _ in range(depth):
         if set(map(type, numbers)) - {list}:
@@ -128,7 +128,7 @@ def _part_of_numbers(part: list[Any], depth: int, dtype: np.dtype[Any], wanted: 
 
 
 def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
-    """Read one-hot rows in CSR form, as `Json` writes them, into rows of s column indices."""
+    """Read one-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
     if set(value) != {"indptr", "indices", "shape"}:
         raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
     starts, indices, shape = (
@@ -150,7 +150,7 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
 
 
 def _posted_codes(value: Any, by: Encoder, hashing: FeatureMap, pointer: str) -> Codes:
-    """Read codes as `/codes` answers them; InvalidInput for what cannot be codes."""
+    """Read codes in the form in which `/codes` returns them; raise InvalidInput for values that cannot be codes."""
     s, input_dim = hashing.n_frequencies, hashing.spec.input_dim
     shape, dtype = by.row(s, input_dim)
     if by.encoding is Encoding.one_hot and isinstance(value, dict):
@@ -161,7 +161,7 @@ def _posted_codes(value: Any, by: Encoder, hashing: FeatureMap, pointer: str) ->
 
 
 def _guess_encoder(row: Any, of: InputKind | None, hashing: FeatureMap) -> Encoder | None:
-    """Guess the encoder of codes from their first row; None for vectors."""
+    """Guess the encoder of codes from their first row; return None for vectors."""
     flat = hashing.usual_encoders[-1]
     if of is InputKind.vectors or not is_list(row) or not len(row):
         return flat if of is InputKind.codes else None
@@ -173,7 +173,7 @@ def _guess_encoder(row: Any, of: InputKind | None, hashing: FeatureMap) -> Encod
 
 
 def _are_listed_codes(row: Any, by: Encoder, hashing: FeatureMap) -> bool:
-    """Whether the first row is codes of this encoding, and no vector. Its length decides: 2 and 2.0 mean the same."""
+    """Whether the first row is codes of this encoding, not a vector. Its length decides, as 2 and 2.0 mean the same."""
     input_dim = hashing.spec.input_dim
     if not is_list(row) or len(row) != input_dim:
         return not isinstance(row, dict)
@@ -194,7 +194,7 @@ def npz_pairs(body: Body, hashing: FeatureMap, by: Encoder | None, of: InputKind
 
 
 def _are_codes(x: Array, by: Encoder | None, hashing: FeatureMap) -> bool:
-    """Whether an array is of codes, and not of vectors: fractions are vectors, pairs are codes, else lengths decide."""
+    """Whether an array holds codes, not vectors: fractions are vectors, pairs are codes, else the length decides."""
     if x.dtype.kind not in "iu" or x.ndim not in (2, 3):
         return False
     input_dim = hashing.spec.input_dim
@@ -210,7 +210,7 @@ def _array_of_codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str)
     if came.dtype.kind not in "iu" or came.shape[1:] != row:
         wanted = f"whole numbers of shape (rows, {', '.join(map(str, row))})"
         raise InvalidInput(f"an array of {came.dtype} and shape {came.shape} came; {wanted} are wanted", pointer)
-    # Numbers of fewer bits are left as they are: with eight bytes each they would take much more than they came in.
+    # Numbers of fewer bits keep their dtype: eight bytes each would take much more memory than the request.
     if np.uint64 in (dtype, came.dtype):
         wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
         ends = np.iinfo(wide)

@@ -1,4 +1,4 @@
-"""Parquet files, which are read in a process of their own."""
+"""Parquet files, which a separate process reads."""
 
 import subprocess
 from contextlib import suppress
@@ -12,33 +12,39 @@ from app.formats.arrow_ipc.columns import rows_of
 from app.formats.base import Body, RowsFormat
 from app.parquet_process import REFUSED
 
-# Beside twice the file, and some for each column: the reader holds that and one page or batch of each column.
+# Memory limit of the reader in bytes, on top of twice the size of the file and some for each column. The reader holds
+# twice the file, and one page or batch of each column.
 _MEMORY_BYTES = 512 << 20
-# A file of 64 MiB takes one.
+# CPU time limit of the reader. A file of 64 MiB takes one second.
 _SECONDS = 20
-# As others may work on the machine. A reader that wants more memory may sleep instead of dying.
+# Wall time limit of the reader: longer than its CPU time, as other processes may use the CPU. A reader that runs out of
+# memory may sleep instead of exiting.
 _WAIT_SECONDS = 30
 _BYTES_AT_A_TIME = 1 << 20
 
 
 class Parquet(RowsFormat):
-    """`application/vnd.apache.parquet`, for datasets."""
+    """`application/vnd.apache.parquet`, for datasets only."""
 
     media_type = "application/vnd.apache.parquet"
     rows_described = "A Parquet file whose columns are those of an Arrow stream, in any of its encodings."
     in_own_process = True
 
     def matrix(self, body: Body) -> PostedRows | Identified:
-        """Read the rows of a file, with their ids if it has some."""
+        """Read the rows of a file, with their ids if it has any."""
         return rows_of(Body(_as_arrow(body), check_rows=body.check_rows))
 
 
 def _as_arrow(body: Body) -> bytearray:
-    """The Arrow stream of a Parquet file; InvalidInput if it is none, or takes too much memory or time to read."""
+    """Convert a Parquet file to an Arrow stream.
+
+    Raises:
+        InvalidInput: the body is not a Parquet file, or takes too much memory or time to read.
+    """
     memory = _MEMORY_BYTES + 2 * len(body.content)
     command = own_process.command("app.parquet_process", str(memory), str(_SECONDS))
     pipe = subprocess.PIPE
-    # Nothing of the environment: it may hold secrets.
+    # An empty environment, as that of the service may hold secrets.
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env={}) as reader:  # noqa: S603 - our own
         watch = Timer(_WAIT_SECONDS, reader.kill)
         watch.start()
@@ -58,11 +64,11 @@ def _as_arrow(body: Body) -> bytearray:
 
 
 def _exchange(reader: "subprocess.Popen[bytes]", body: Body) -> tuple[bytearray, str]:
-    """Give the reader the file, and take its stream, as far as it may go, and what it says."""
+    """Send the file to the reader; return its Arrow stream, if not too long, and the beginning of its error message."""
     stdin, stdout, stderr = reader.stdin, reader.stdout, reader.stderr
     if stdin is None or stdout is None or stderr is None:
         raise TypeError("the process has no pipes")
-    with suppress(BrokenPipeError):  # what it has to say tells why
+    with suppress(BrokenPipeError):  # the reader's error message says why it stopped reading
         stdin.write(body.content)
         stdin.close()
     stream = bytearray()

@@ -1,1 +1,1 @@
-"""The parts of Arrow's stream format: what is read, and what is written."""
+"""Reader and writer of Arrow's stream format, with the parts that the service needs."""

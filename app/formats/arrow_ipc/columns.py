@@ -1,4 +1,4 @@
-"""The columns of the record batches of an Arrow stream: rows of numbers, and ids or tags beside them."""
+"""Columns of the record batches of an Arrow stream: rows of numbers, and ids or tags beside the rows."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ _BYTES_OF_NUMBER, _BYTES_OF_TEXT = 16, 40
 
 
 def rows_of(body: Body, width: int | None = None) -> Array | Identified:
-    """The rows of a stream, with their ids where it has a column of these; raises what `columns_of` raises."""
+    """Return the rows of a stream, with ids if it has a column of ids; raise what `columns_of` raises."""
     rows, beside = columns_of(body, width, (ID,))
     return Identified(rows, beside[ID]) if ID in beside else rows
 
@@ -30,16 +30,17 @@ def rows_of(body: Body, width: int | None = None) -> Array | Identified:
 def columns_of(
     body: Body, width: int | None, beside: Sequence[str], check_count: Callable[[int], None] = lambda _: None
 ) -> tuple[Array, Mapping[str, Ids]]:
-    """The rows of a stream, and its columns of these names, which are ids, or tags of strings.
+    """Return the rows of a stream, and its columns of ids or tags named in `beside`, by name.
 
-    Numbers that are missing are NaN, tags that are missing are "". Columns of numbers become rows of the narrowest
-    dtype that has room for all of their dtypes, which must round no whole number. Where there are none, lists of no
-    stated length are of `width`. `check_count` is told how many rows there are before any is made, and may raise.
+    Missing numbers become NaN, missing tags become "". Columns of numbers become rows of the narrowest dtype that has
+    room for all of their dtypes; it must hold every whole number exactly. If the stream has no rows, lists without a
+    fixed length count as lists of `width` numbers. `check_count` receives the number of rows before any is made, and
+    may raise.
 
     Raises:
-        InvalidInput: the body is no stream; columns are of other types, or too short; lists are of different lengths; a
-            whole number would be rounded; or an id is missing.
-        TooLarge: `body.check_rows` says so of the rows, and of what columns beside them take while they are read.
+        InvalidInput: the body is not a stream; columns are of other types, or too short; lists are of different
+            lengths; a whole number would be rounded; or an id is missing.
+        TooLarge: `body.check_rows` refuses the size of the rows, or that of the columns beside them while they are read.
     """
     schema, batches = read(body)
     n = sum(batch.n for batch in batches if batch.dictionary is None)
@@ -56,7 +57,7 @@ def columns_of(
 
 @contextmanager
 def _refuse_as_input() -> Iterator[None]:
-    """Within it, a table that holds no rows is invalid input."""
+    """Convert a `TableError` raised within the block to InvalidInput."""
     try:
         yield
     except TableError as error:
@@ -64,7 +65,7 @@ def _refuse_as_input() -> Iterator[None]:
 
 
 def _columns(schema: Schema, batches: Sequence[Batch]) -> Iterator[list[Column]]:
-    """The columns of each batch; InvalidInput if a batch is not of this schema."""
+    """Yield the columns of each batch; raise InvalidInput if a batch does not match the schema."""
     first, dictionaries = 0, _Dictionaries({}, {})
     for batch in batches:
         if batch.dictionary is not None:
@@ -75,12 +76,12 @@ def _columns(schema: Schema, batches: Sequence[Batch]) -> Iterator[list[Column]]
 
 
 class _Dictionaries(NamedTuple):
-    """The dictionaries of a stream, at some place in it."""
+    """Dictionaries of a stream, as defined at the current position in it."""
 
     batches: dict[int, Batch]
-    """By their numbers."""
+    """Latest values of each dictionary, by dictionary number."""
     columns: dict[tuple[int, Field], Column]
-    """By where they lie and what they hold: made once, as many batches may have one."""
+    """Decoded values, by batch identity and field; decoded once, as many record batches may use a dictionary."""
 
 
 def _of_batch(fields: Sequence[Field], batch: Batch, dictionaries: _Dictionaries, first: int = 0) -> list[Column]:
@@ -123,7 +124,7 @@ def _column(
 
 
 def _n_buffers(field: Field) -> int:
-    """Buffers of a column and of what its lists hold, those of views aside."""
+    """Count the buffers of a column and of its lists' items, without the variadic buffers of views."""
     if field.format == "n":
         return 0
     if field.is_list and field.item is not None:
@@ -134,7 +135,7 @@ def _n_buffers(field: Field) -> int:
 
 
 def _buffer(batch: Batch, place: list[int], n: int) -> NDArray[np.uint8]:
-    """The first n bytes of a buffer, not copied."""
+    """Return the first n bytes of a buffer, without a copy."""
     start, nbytes = place
     if n > nbytes:
         raise InvalidInput(f"a buffer has {nbytes} bytes; expected {n}")
@@ -142,7 +143,7 @@ def _buffer(batch: Batch, place: list[int], n: int) -> NDArray[np.uint8]:
 
 
 def _beside(field: Field, parts: Sequence[Column], body: Body) -> Ids:
-    """The ids of all batches, or their tags, one after the other."""
+    """Concatenate the ids or tags of all batches."""
     for part in parts if field.name == ID else ():
         if (missing := part.missing()).size:
             raise TableError(f"has no {ID}", ID, part.first + int(missing[0]))
@@ -160,7 +161,7 @@ def _texts(parts: Sequence[Column], name: str, body: Body) -> TextIds:
         total += int(lengths.sum())
         body.check_rows(total)  # a dictionary may have few strings for any number of rows
         stops = starts + lengths
-        if len(stops) and (starts[1:] == stops[:-1]).all():  # one after the other already, as most often
+        if len(stops) and (starts[1:] == stops[:-1]).all():  # the usual case: strings follow one another without gaps
             found.append(TextIds(stops - starts[0], text[starts[0] : stops[-1]]))
         else:
             found.append(gather_strings(text, starts, lengths))

@@ -1,7 +1,7 @@
-"""FlatBuffers, in which Arrow writes what it says about its arrays: tables of numbered fields, read and written here.
+"""FlatBuffers, the encoding of Arrow's message headers: tables of numbered fields, read and written here.
 
-Every read is checked by `struct`, so that no bytes can lead out of the message. What is read is a message as a client
-sent it, and what is wrong with it shows as one of `DAMAGED`.
+`struct` checks the bounds of every read, so that no bytes of a client can lead outside the message. A damaged message
+raises one of `DAMAGED`.
 """
 
 import struct
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 DAMAGED = (struct.error, IndexError, OverflowError, ValueError)
-"""What reading a damaged message raises."""
-# What is read of a string: many tables may lead to the same one.
+"""Exceptions that reading a damaged message may raise."""
+# Most bytes that are read of a string. The limit is needed as many tables may refer to the same string.
 _MOST_OF_STRING = 128
 
 
 class Table:
-    """A table of a message that came. Fields that are not there have the default."""
+    """Table of a received message. Missing fields have the default value."""
 
     def __init__(self, message: memoryview, at: int) -> None:
         self.message, self.at = message, at
@@ -25,26 +25,30 @@ class Table:
 
     @classmethod
     def root(cls, message: memoryview) -> "Table":
-        """The table that a message begins with."""
+        """Return the root table of a message."""
         return cls(message, struct.unpack_from("<I", message, 0)[0])
 
     def number(self, field: int, form: str, default: int = 0) -> int:
-        """A number, whose form is a character of `struct`."""
+        """Return a number; `form` is its format character of `struct`."""
         place = self._place(field)
         return default if place is None else int(struct.unpack_from(f"<{form}", self.message, place)[0])
 
     def table(self, field: int) -> "Table | None":
-        """A table that a field leads to."""
+        """Return the table that a field refers to, or None if the field is missing."""
         place = self._led_to(field)
         return None if place is None else Table(self.message, place)
 
     def string(self, field: int, most: int = _MOST_OF_STRING) -> str:
-        """The beginning of a string, "" where there is none."""
+        """Return the first `most` bytes of a string, decoded; "" if the field is missing."""
         start, n = self.vector(field)
         return bytes(self.message[start : start + min(n, most)]).decode(errors="replace")
 
     def tables(self, field: int, most: int | None = None) -> list["Table"]:
-        """The tables of a vector, or the first of them; none can take fewer than 32 bytes with its own."""
+        """Return the tables of a vector, or the first `most`; a table takes at least 32 bytes, including its contents.
+
+        Raises:
+            IndexError: the message is too short for this many tables.
+        """
         start, n = self.vector(field)
         n = n if most is None else min(n, most)
         if n * 32 > len(self.message):
@@ -53,7 +57,7 @@ class Table:
         return [Table(self.message, place + struct.unpack_from("<I", self.message, place)[0]) for place in places]
 
     def vector(self, field: int) -> tuple[int, int]:
-        """Where the elements of a vector begin in the message, and how many there are."""
+        """Return the position of a vector's first element in the message, and the number of elements."""
         place = self._led_to(field)
         if place is None:
             return 0, 0
@@ -72,39 +76,39 @@ class Table:
 
 
 def _inside(message: memoryview, at: int) -> int:
-    """A place in a message; `struct` would take a negative one as counted from the end."""
+    """Check that a position lies in the message; `struct` would count a negative one from the end."""
     if not 0 <= at < len(message):
         raise IndexError(f"place {at} in a message of {len(message)} bytes")
     return at
 
 
 class Number(NamedTuple):
-    """A number to write, whose form is a character of `struct`."""
+    """Number to write; `form` is its format character of `struct`."""
 
     form: str
     value: int
 
 
 class Structs(NamedTuple):
-    """A vector of structs to write: their bytes, aligned to eight, and how many there are."""
+    """Vector of structs to write: its bytes, aligned to eight, and the number of structs."""
 
     content: bytes
     n: int
 
 
 Value = Number | Structs | str | Sequence[Any] | dict[int, Any]
-"""Of a field to write: a dict is a table, its keys the numbers of fields; a sequence is a vector of tables."""
+"""Value of a field to write: a dict is a table, its keys the numbers of fields; a sequence is a vector of tables."""
 
 
 def write_message(root: dict[int, Value]) -> bytes:
-    """A message that begins with this table."""
+    """Return the bytes of a message with this root table."""
     out = bytearray(4)
     struct.pack_into("<I", out, 0, _table(out, root))
     return bytes(out)
 
 
 def _table(out: bytearray, fields: dict[int, Value]) -> int:
-    """Write a table, then all that it leads to; give its place."""
+    """Write a table, then everything that it refers to; return the position of the table."""
     form, places = "<i", {}
     for field, value in sorted(fields.items(), key=lambda one: -_size(one[1])):
         here = struct.calcsize(form)
@@ -117,7 +121,7 @@ def _table(out: bytearray, fields: dict[int, Value]) -> int:
     out += struct.pack(f"<HH{len(vtable)}H", 4 + 2 * len(vtable), struct.calcsize(form), *vtable)
     _align(out, 8)
     at = len(out)
-    # In the order in which they were laid out.
+    # In the order of the layout.
     numbers = [value.value if isinstance(value := fields[field], Number) else 0 for field in places]
     out += struct.pack(form, at - start_of_vtable, *numbers)
     for field, place in places.items():
@@ -127,7 +131,7 @@ def _table(out: bytearray, fields: dict[int, Value]) -> int:
 
 
 def _led_to(out: bytearray, value: Value) -> int:
-    """Write what a field leads to, and give its place."""
+    """Write the value that a field refers to; return its position."""
     if isinstance(value, dict):
         return _table(out, value)
     _align(out, 8 if isinstance(value, Structs) else 4, ahead=4)
@@ -148,5 +152,5 @@ def _size(value: Value) -> int:
 
 
 def _align(out: bytearray, size: int, ahead: int = 0) -> None:
-    """Go on to where what comes after so many bytes is aligned."""
+    """Pad `out` so that the position `ahead` bytes after its end is a multiple of `size`."""
     out += bytes(-(len(out) + ahead) % size)

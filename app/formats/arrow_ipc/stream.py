@@ -1,6 +1,6 @@
-"""The messages of an Arrow IPC stream: a schema, then record batches, each of which is some numbers and its buffers.
+"""Messages of an Arrow IPC stream: a schema, then record batches, each with a header and buffers.
 
-Nothing in a stream is trusted. What it says beside its buffers counts as what a request says beside its rows. Numbers
+Nothing in a stream is trusted. The headers of its messages count towards the limit on a request's options. The numbers
 of tables and fields are those of `Schema.fbs` and `Message.fbs` of the Arrow format, which never change.
 """
 
@@ -17,20 +17,20 @@ from app.formats.base import Body
 from bochner_client.tables import FORMATS, Field, Schema, index_columns
 
 INT, FLOAT, STRUCT, FIXED_LIST, LARGE_UTF8 = 2, 3, 13, 16, 20
-# The formats of Arrow's C data interface, by the numbers of types.
+# Formats of Arrow's C data interface, in the order of the type numbers.
 _FORMATS = (
     *("?none", "n", "?int", "?float", "z", "u", "b", "d", "td", "tt", "ts", "ti", "+l", "+s", "+u", "w"),
     *("+w", "+m", "tD", "Z", "U", "+L", "+r", "vz", "vu", "+vl", "+vL"),
 )
 _FLOATS = ("e", "f", "g")
 _EXTENSION, _PANDAS = "ARROW:extension:name", "pandas"
-# The longest value of metadata that is read, and how many pairs are looked at, of a schema, and of each column: all of
-# them, and those of all columns, may be one.
+# For a schema, and for each column: the longest metadata value that is read, and the most key-value pairs that are
+# looked at. Limits are needed as all pairs, even those of different columns, may share the same bytes.
 _OF_SCHEMA, _OF_COLUMN = (1 << 20, 64), (1 << 7, 4)
 
 
 def field_of(table: Table, holds: bool = True) -> Field:
-    """Read a `Field`, and that of what its lists hold, if they may hold something."""
+    """Read a `Field`, with the field of its lists' items if `holds`."""
     name, described, encoded = table.string(0), table.table(3), table.table(4)
     extension = _metadata(table, 6, _EXTENSION, *_OF_COLUMN)
     kind = _format(table.number(2, "B"), described)
@@ -47,7 +47,7 @@ def field_of(table: Table, holds: bool = True) -> Field:
 
 
 def _format(code: int, described: Table | None) -> str:
-    """The format of a type, which has a number and is described by a table."""
+    """Return the format of a type, given its number and the table that describes it."""
     if described is not None and code == INT and (bits := described.number(0, "i")) in (8, 16, 32, 64):
         return FORMATS[np.dtype(f"<{'i' if described.number(1, 'B') else 'u'}{bits // 8}")]
     if described is not None and code == FLOAT and 0 <= (precision := described.number(0, "h")) < len(_FLOATS):
@@ -58,60 +58,60 @@ def _format(code: int, described: Table | None) -> str:
 
 
 def _metadata(table: Table, field: int, key: str, longest: int, most: int) -> str:
-    """The beginning of a value of the metadata of a schema or a column, "" where there is none."""
+    """Return the beginning of a metadata value of a schema or a column; "" if the key is missing."""
     found = (pair for pair in table.tables(field, most) if pair.string(0) == key)
     return next((pair.string(1, longest) for pair in found), "")
 
 
 Written = dict[int, Value]
-"""A `Field` as `flatbuffers.write_message` takes it."""
+"""A `Field`, in the form that `flatbuffers.write_message` takes."""
 
 
 def number_field(name: str, dtype: np.dtype[Any]) -> Written:
-    """A column of numbers."""
+    """Return the field of a column of numbers."""
     if dtype.kind == "f":
         return field(name, FLOAT, {0: Number("h", dtype.itemsize.bit_length() - 2)})
     return field(name, INT, {0: Number("i", 8 * dtype.itemsize), 1: Number("B", dtype.kind == "i")})
 
 
 def field(name: str, code: int, described: Written, children: Sequence[Written] = ()) -> Written:
-    """A column of a type that is described by a table; `children` are the fields that it holds."""
-    # Nulls are allowed, as readers expect of a column, though there are none.
+    """Return the field of a column; the table `described` describes its type, `children` are its child fields."""
+    # Columns are marked as nullable, as readers expect, though they contain no nulls.
     return {0: name, 1: Number("B", 1), 2: Number("B", code), 3: described, 5: children}
 
 
 CONTINUES = b"\xff\xff\xff\xff"
 END = CONTINUES + bytes(4)
-"""What a stream ends with."""
+"""End-of-stream marker."""
 _SCHEMA, _DICTIONARY, _RECORD_BATCH = 1, 2, 3
-# Versions of the format since 0.8, of 2017, up to the present one. The numbers are those of `Message.fbs`.
+# Versions of the format since 0.8 (2017), up to the present one. The numbers are those of `Message.fbs`.
 _VERSIONS = {3: "V4", 4: "V5"}
 _CODECS = {0: "LZ4", 1: "ZSTD"}
 _FILE = b"ARROW1"
 
 
 class Batch(NamedTuple):
-    """A record batch, or the values of a dictionary."""
+    """Record batch, or the values of a dictionary."""
 
     n: int
-    """How many rows it has."""
+    """Number of rows."""
     lengths: list[list[int]]
-    """Length and nulls of each column and of what it holds, in the order of the schema, the holder first."""
+    """Length and null count of each column and of its lists' items, in the order of the schema, parents first."""
     buffers: list[list[int]]
-    """Where in the body each of its buffers begins, and its bytes, in the same order."""
+    """Start in the body and length in bytes of each buffer, in the same order."""
     variadic: list[int]
-    """Further buffers of each column of a type that has any number of them."""
+    """Number of additional buffers of each column whose type has a variable number of buffers."""
     body: memoryview
     dictionary: int | None
-    """The number of the dictionary whose values it has, for the record batches after it; None for a record batch."""
+    """Number of the dictionary that these values define for the record batches after it; None for a record batch."""
 
 
 def read(body: Body) -> tuple[Schema, list[Batch]]:
-    """The columns of a stream, and its record batches and dictionaries, in their order.
+    """Return the schema of a stream, and its record batches and dictionaries, in stream order.
 
     Raises:
-        InvalidInput: the body is no such stream, or uses what is not read here.
-        TooLarge: what it says beside its buffers is longer than the body allows.
+        InvalidInput: the body is not such a stream, or uses features that are not supported.
+        TooLarge: the headers of its messages are longer than the body's limit on options.
     """
     whole = memoryview(body.content).toreadonly()
     if body.content[:6] == _FILE:
@@ -144,10 +144,10 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
 
 
 def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
-    """Each message of a stream: its header, and its buffers."""
+    """Yield the header and the buffers of each message of a stream."""
     at = 0
     while at < len(whole):
-        # Streams of before 0.15 have no mark in front of the length.
+        # Streams written by versions before 0.15 have no continuation marker in front of the length.
         at += 4 if whole[at : at + 4] == CONTINUES else 0
         (length,) = unpack_from("<i", whole, at)
         at += 4
@@ -187,7 +187,7 @@ def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Ba
     for start, nbytes in buffers:
         if not (0 <= start <= len(body) and 0 <= nbytes <= len(body) - start):
             raise InvalidInput(f"a buffer of {nbytes} bytes at {start} is not within the {len(body)} of its batch")
-    # A few bytes would be the numbers of any number of columns.
+    # Without this check, a few bytes could serve as the numbers of any number of columns.
     if (together := sum(nbytes for _, nbytes in buffers)) > len(body):
         raise InvalidInput(f"buffers of {together} bytes overlap in the {len(body)} of a record batch")
     n = header.number(0, "q")
@@ -200,19 +200,19 @@ def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Ba
 
 
 def _numbers(header: Table, field: int, shape: tuple[int, ...] = (-1,)) -> list[Any]:
-    """The int64 of a vector, or of a vector of structs of some of them."""
+    """Return the int64 numbers of a vector, or of a vector of structs, as nested lists of this shape."""
     start, n = header.vector(field)
     found: list[Any] = np.frombuffer(header.message, "<i8", n * abs(prod(shape)), start).reshape(shape).tolist()
     return found
 
 
 def schema_message(fields: Sequence[Value]) -> bytes:
-    """The message of a schema."""
+    """Return the message of a schema."""
     return _message(_SCHEMA, {1: fields}, 0)
 
 
 def batch_message(n: int, lengths: Sequence[int], sizes: Sequence[int]) -> bytes:
-    """What stands before the buffers of a batch of n rows; these follow with so many bytes each, padded to eight."""
+    """Return the message before the buffers of a batch of n rows; the buffers follow, each padded to eight bytes."""
     starts = np.cumsum([0, *(size + -size % 8 for size in sizes)])
     nodes = np.array([(length, 0) for length in lengths], "<i8").tobytes()
     buffers = np.array([*zip(starts, sizes, strict=False)], "<i8").tobytes()

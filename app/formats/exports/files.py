@@ -1,4 +1,4 @@
-"""The files in which maps are taken away, and those that hold arrays: .npz and safetensors."""
+"""Base class of export formats, and the formats that hold arrays: .npz and safetensors."""
 
 import json
 from abc import ABC, abstractmethod
@@ -15,28 +15,28 @@ from app.formats.npz import length, write_zip
 
 
 class MapFile(ABC):
-    """A kind of file that holds a map."""
+    """File format that holds a map."""
 
     media_type: ClassVar[str]
     described: ClassVar[str]
-    """What it holds and who reads it, for the OpenAPI document."""
+    """Contents and readers of the file, for the OpenAPI document."""
 
     @abstractmethod
     def write(self, taken: TakenMap) -> Encoded:
-        """Write a map, in pieces none of which is a copy of a large array.
+        """Write a map, in pieces of which none is a copy of a large array.
 
         Raises:
-            InvalidOption: such a file cannot hold it; the words say which can.
+            InvalidOption: the format cannot hold this map; the message names formats that can.
         """
 
 
 def numbers(array: Array | RowBlocks) -> Iterator[memoryview]:
-    """The bytes of an array, with blocks as they are made."""
+    """Return the bytes of an array, block by block; blocks are made when they are needed."""
     return map(octets, in_parts(array))
 
 
 class Npz(MapFile):
-    """Arrays by name, and as arrays of bytes what is told of the map beside them."""
+    """Arrays by name, with the map's spec, digest and parameter stream as arrays of bytes."""
 
     media_type = "application/zip"
     described = "npz: the arrays; `spec`, `digest` and `parameter_stream` are members too, of bytes."
@@ -52,13 +52,13 @@ _DTYPES = {"float64": "F64", "float32": "F32", "int8": "I8", "uint8": "U8"}
 
 
 class Safetensors(MapFile):
-    """Arrays by name, with spec and digest in the metadata of the file. No code can hide in it."""
+    """Arrays by name, with spec and digest in the metadata of the file. The format cannot contain code."""
 
     media_type = "application/octet-stream"
     described = "safetensors: the arrays; spec, digest and the version of the hash stream are in its metadata."
 
     def write(self, taken: TakenMap) -> Encoded:
-        """Write the header and then the arrays, those of the longest numbers first, so that all are aligned."""
+        """Write the header, then the arrays, those with the longest numbers first, so that all are aligned."""
         arrays = dict(sorted(taken.arrays.items(), key=lambda item: -item[1].dtype.itemsize))
         entries: dict[str, Any] = {"__metadata__": taken.told}
         end = 0

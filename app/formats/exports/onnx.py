@@ -1,9 +1,9 @@
 """The ONNX format: a Fourier map as a graph of operators, with which any runtime computes its features.
 
-The graph does what the service does, in the same precision. First the input of the map, in float64; then rows, phases
-and columns in the map's dtype. So a row has the features that the service gives it, but for the last digits of its
-phases, which hang on the order in which products are added. The phases of a structured map are its Walsh–Hadamard
-matrices as products of small ones.
+The graph computes what the service computes, in the same precision: first the preprocessing (`input`) of the map, in
+float64; then rows, phases and columns in the map's dtype. The features of a row equal those of the service except for
+the last digits of its phases, which depend on the order in which products are added. The phases of a structured map are
+its Walsh–Hadamard matrices, as products of small matrices.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,12 @@ from app.formats.base import Encoded
 from app.formats.exports.files import MapFile
 from app.formats.exports.onnx_graph import OPSET, Graph
 
-# Longer messages are read by no library of Protocol Buffers.
+# No Protocol Buffers library reads longer messages.
 _MOST_BYTES = (1 << 31) - 1
 
 
 class Onnx(MapFile):
-    """A graph with the input `vectors`, and the output `features` or, of the form complex, `real` and `imag`."""
+    """Graph with the input `vectors` and the output `features` or, if the form is complex, `real` and `imag`."""
 
     media_type = "application/octet-stream"
     described = (
@@ -38,7 +38,7 @@ class Onnx(MapFile):
     )
 
     def write(self, taken: TakenMap) -> Encoded:
-        """Write the graph; InvalidOption for a map without frequencies, or for more bytes than the format takes."""
+        """Write the graph; raise InvalidOption for a map without frequencies, or for more bytes than ONNX allows."""
         if "amplitudes" not in taken.arrays:
             raise InvalidOption(
                 f"a map with sampler {taken.spec.sampler.kind} has no frequencies, and onnx is for those that have; "
@@ -57,14 +57,16 @@ class Onnx(MapFile):
 
 Arrays = Mapping[str, Array | RowBlocks]
 
-# Of longer rows more terms are added at a time: a graph of thousands of operators is slow to open.
+# Most matrix products of one graph, as a graph of thousands of operators is slow to open. Longer rows get more terms
+# per product.
 _MOST_PARTS = 256
 
 
 def fourier_graph(spec: BaseSpec, arrays: Arrays) -> Graph:
-    """The graph of a map of these arrays, those of `derived_arrays` among them.
+    """Return the graph of a map with these arrays, which include its `derived_arrays`.
 
-    What the service refuses in rows it does not refuse: NaN, and what a number is too large for, come out as NaN.
+    The graph does not refuse rows that the service refuses: NaN, and numbers too large for the computation, result in
+    NaN.
     """
     graph = Graph("features")
     rows = _rows(graph, spec)
@@ -78,10 +80,10 @@ def fourier_graph(spec: BaseSpec, arrays: Arrays) -> Graph:
 
 
 def _products(graph: Graph, rows: str, frequencies: str, input_dim: int) -> str:
-    """Products of rows with frequencies, (n, n_frequencies), whose terms are added in the order of `Panels`.
+    """Add products of rows with frequencies, (n, n_frequencies), whose terms are added in the order of `Panels`.
 
-    Runtimes add up to 128 terms one after the other as well, but more of them in other ways, which would differ by
-    several spacings of a float32.
+    Runtimes also add up to 128 terms one after the other, but more terms in other orders, which would differ by several
+    spacings of a float32.
     """
     if input_dim <= DEPTH:
         return graph.node("Gemm", rows, frequencies, transB=1)
@@ -95,12 +97,12 @@ def _products(graph: Graph, rows: str, frequencies: str, input_dim: int) -> str:
 
 
 def _cast(graph: Graph, value: str, dtype: np.dtype[Any], of: np.dtype[Any]) -> str:
-    """A value of a dtype in another one, which may be the same."""
+    """Cast a value from dtype `of` to `dtype`, if the two differ."""
     return value if dtype == of else graph.cast(value, dtype)
 
 
 def _rows(graph: Graph, spec: BaseSpec) -> str:
-    """The rows as phases are made of them, in the map's dtype."""
+    """Add the rows from which phases are computed, in the map's dtype."""
     dtype = spec.numpy_dtype
     if spec.input is None:
         rows = graph.input("vectors", dtype, spec.input_dim)
@@ -111,7 +113,7 @@ def _rows(graph: Graph, spec: BaseSpec) -> str:
 
 
 def _after_input(graph: Graph, given: Input, input_dim: int) -> str:
-    """Rows of float64 after the input of the map."""
+    """Add float64 rows after the preprocessing (`input`) of the map."""
     came = graph.input("vectors", np.float64, input_dim)
     rows = graph.node("Sub", came, graph.constant(np.array(given.center, np.float64)))
     rows = graph.node("Div", rows, graph.constant(np.array(given.scale, np.float64)))
@@ -124,19 +126,19 @@ def _after_input(graph: Graph, given: Input, input_dim: int) -> str:
 
 
 def _unit_rows(graph: Graph, rows: str, dtype: np.dtype[Any]) -> str:
-    """Rows of a dtype scaled to unit L2 norm; a row that is all zero stays so.
+    """Scale rows of a dtype to unit L2 norm; rows that are all zero stay zero.
 
-    Divided by its largest entry first, a row has no squares that leave the range of the dtype.
+    Each row is first divided by its largest entry, so that no square leaves the range of the dtype.
     """
     top = graph.node("ReduceMax", graph.node("Abs", rows), axes=[1], keepdims=1)
     zero, one = (graph.constant(np.array(number, dtype)) for number in (0, 1))
     scaled = graph.node("Div", rows, graph.node("Where", graph.node("Equal", top, zero), one, top))
-    # At least 1, but for a row that is all zero.
+    # The norms are at least 1, except for rows that are all zero.
     return graph.node("Div", scaled, _norms(graph, scaled, dtype, least=1.0))
 
 
 def _norms(graph: Graph, rows: str, dtype: np.dtype[Any], least: float = 0.0) -> str:
-    """L2 norms of rows of a dtype, (n, 1), or this number where they are less; their squares are added in float64."""
+    """Return L2 norms of rows, (n, 1), but at least `least`; squares are added in float64."""
     wide = _cast(graph, rows, np.dtype(np.float64), dtype)
     squares = graph.node("ReduceSum", graph.node("Mul", wide, wide), graph.constant(np.array([1])), keepdims=1)
     norms = graph.node("Sqrt", graph.node("Max", squares, graph.constant(np.array(least))))
@@ -144,7 +146,7 @@ def _norms(graph: Graph, rows: str, dtype: np.dtype[Any], least: float = 0.0) ->
 
 
 def _columns(graph: Graph, spec: BaseSpec, phases: str, arrays: Arrays) -> list[tuple[str, str, int]]:
-    """The outputs, each with its name and its number of columns."""
+    """Return the name, the value and the number of columns of each output."""
     amplitudes, s = graph.constant(arrays["amplitudes"]), arrays["amplitudes"].shape[0]
 
     def waves(kind: str, phases: str = phases) -> str:
@@ -160,19 +162,19 @@ def _columns(graph: Graph, spec: BaseSpec, phases: str, arrays: Arrays) -> list[
     return [("features", cosines, s)]
 
 
-# Binary logarithm of the largest factor: a product with a matrix of 64 × 64 is as fast as one with smaller ones.
+# Binary logarithm of the largest factor: a product with a 64 × 64 matrix is as fast as products with smaller ones.
 _MOST_BITS = 6
-# Up to so many frequencies have amplitudes so large that the rounding of two ways to add would show: they are rotated
-# in float64.
+# With up to this many frequencies, amplitudes are so large that the rounding of another order of addition would show.
+# Such maps are rotated in float64.
 _FEW = 32
 
 
 def rotation_phases(
     graph: Graph, rows: str, input_dim: int, dtype: np.dtype[Any], arrays: Mapping[str, Array | RowBlocks]
 ) -> str:
-    """The phases, (n, n_frequencies), of rows (n, input_dim) of a dtype, as `rotate` makes them.
+    """Add the phases, (n, n_frequencies), of rows (n, input_dim) of a dtype, as `rotate` computes them.
 
-    Signs and matrices are in the graph as bytes, and become numbers when it is opened.
+    Signs and matrices are stored in the graph as bytes, and become numbers when the graph is opened.
     """
     signs = arrays["signs"]
     if not isinstance(signs, np.ndarray):
@@ -197,10 +199,10 @@ def rotation_phases(
 
 
 def _hadamard_products(graph: Graph, found: str, blocks: int, size: int, factors: Mapping[int, str]) -> str:
-    """Products of vectors, (n, blocks, size), with the Hadamard matrix, a factor of it after the other.
+    """Multiply vectors, (n, blocks, size), by the Hadamard matrix, one of its factors after the other.
 
-    The matrix is the Kronecker product of its factors: as an array with a side for each, a vector is multiplied along
-    one side by one factor.
+    The matrix is the Kronecker product of its factors: a vector is reshaped to an array with one axis per factor, and
+    each factor multiplies along its axis.
     """
     right = size
     for side in _sides(size):
@@ -215,7 +217,7 @@ def _hadamard_products(graph: Graph, found: str, blocks: int, size: int, factors
 
 
 def _sides(size: int) -> list[int]:
-    """Powers of two whose product a power of two is, about equal, the larger ones first."""
+    """Return powers of two of about equal size whose product is `size`, a power of two; larger ones first."""
     bits = size.bit_length() - 1
     parts = -(-bits // _MOST_BITS)
     return [1 << (bits // parts + (number < bits % parts)) for number in range(parts)]

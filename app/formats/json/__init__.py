@@ -1,4 +1,4 @@
-"""JSON: rows are lists of numbers, or objects of indices and values; answers are written straight from arrays."""
+"""JSON: rows are lists of numbers, or objects of indices and values; answers are written directly from arrays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -30,15 +30,15 @@ class Json(Format):
         return {wanted: vectors_or_dataset(posted, width)}
 
     def matrix(self, body: Body) -> PostedRows:
-        """Read an object of `vectors`, and `input_dim`, the length of rows, which only sparse rows need."""
+        """Read an object with `vectors`, and with `input_dim`, the length of a row, which only sparse rows need."""
         posted = members(body, ["vectors"], ["input_dim"])
         return rows_in(posted["vectors"], dimension(posted), "/vectors")
 
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:
         """Write one object with the arrays as members, in their own dtypes, and `warnings` if there are any.
 
-        A complex array becomes an object of `real` and `imag`, one-hot rows an object of `indptr`, `indices`, `shape`,
-        ids a list.
+        A complex array becomes an object of `real` and `imag`, one-hot rows become an object of `indptr`, `indices` and
+        `shape`, ids become a list.
         """
         del dtype
         members: dict[str, _Value] = {name: _parts(array) for name, array in answer.items()}
@@ -49,7 +49,7 @@ class Json(Format):
 
 _Member = Array | RowBlocks | NumberIds | TextIds
 _Value = _Member | dict[str, _Member] | bytes
-"""Of a member: arrays, or what is JSON already."""
+"""Value of a member: arrays, or bytes that are JSON already."""
 
 
 def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
@@ -60,7 +60,7 @@ def _parts(array: _Member | OneHot) -> _Member | dict[str, _Member]:
         return {"indptr": array.indptr(), "indices": array.indices(), "shape": shape}
     if array.dtype.kind != "c":
         return array
-    if isinstance(array, RowBlocks):  # which makes every block twice, as all real parts come first
+    if isinstance(array, RowBlocks):  # every block is computed twice, as all real parts precede the imaginary parts
         return {"real": array.convert(lambda _, block: block.real), "imag": array.convert(lambda _, block: block.imag)}
     return {"real": array.real, "imag": array.imag}
 
@@ -78,7 +78,7 @@ def _object(members: Mapping[str, _Value]) -> Iterator[bytes]:
 
 
 def _encode_array(array: _Member) -> Iterator[bytes]:
-    """Write an array as a list, some rows at a time."""
+    """Write an array as a list, a block of rows at a time."""
     if isinstance(array, NumberIds | TextIds):
         return join_lists(array.take(block).to_list() for block in row_blocks(len(array), _IDS_PER_PIECE))
     return join_lists(
@@ -89,7 +89,7 @@ def _encode_array(array: _Member) -> Iterator[bytes]:
 
 
 def join_lists(parts: Iterable[Array | list[Any]]) -> Iterator[bytes]:
-    """The pieces of one list of all items of some arrays and lists."""
+    """Yield the pieces of one JSON list with all items of these arrays and lists."""
     before = b"["
     for part in parts:
         array = np.ascontiguousarray(part) if isinstance(part, np.ndarray) else part

@@ -1,4 +1,4 @@
-"""JSON bodies: objects, whose options are counted before they are parsed, and whose rows may be named in a dataset."""
+"""JSON bodies: objects whose options are measured before they are parsed, and whose rows may be dataset references."""
 
 import re
 from collections.abc import Collection, Container, Mapping, Sequence
@@ -19,13 +19,13 @@ _REFERENCE = ("dataset", "rows", "seed")
 def members(
     body: Body, wanted: Sequence[str], optional: Sequence[str] = (), of_rows: Collection[str] = ("vectors", "x", "y")
 ) -> dict[str, Any]:
-    """The members of a JSON object, which must have those that are wanted and no others but the optional.
+    """Return the members of a JSON object: all of `wanted` must be present, and only `optional` ones beside them.
 
-    Lists in members of rows may be `LongList`s, strings `LongText`s.
+    Lists in members of rows may be `LongList`s, and strings there may be `LongText`s.
 
     Raises:
-        InvalidInput: the body is not JSON, has other members, or one twice.
-        TooLarge: all that is not in a list of rows is longer than the body allows. It is not parsed then.
+        InvalidInput: the body is not JSON, has other members, or has a member twice.
+        TooLarge: everything outside lists of rows is longer than the body allows. It is not parsed then.
     """
     check_names(body.content)
     found = loads(body.content) if _is_short(body) else document(body.content, lambda n: body.check_options(n, 0))
@@ -44,7 +44,7 @@ def members(
 
 
 def _is_short(body: Body) -> bool:
-    """Whether a body may be parsed whole, whatever it holds."""
+    """Whether a body is short enough to be parsed as a whole, whatever it contains."""
     if len(body.content) > PART_BYTES:
         return False
     try:
@@ -55,7 +55,7 @@ def _is_short(body: Body) -> bool:
 
 
 def _parse_options(body: Body, found: dict[str, Any], of_rows: Collection[str]) -> None:
-    """Parse the lists of all members but those of rows; TooLarge if there is too much beside lists of rows."""
+    """Parse the lists of all members except rows; raise TooLarge if there is too much outside lists of rows."""
     in_rows = sum(one.nbytes for _, _, one in _long_parts(found, of_rows))
     options = _long_parts(found, [name for name in found if name not in of_rows])
     check_lists(len(body.content) - in_rows, [one.span for _, _, one in options], body.check_options)
@@ -64,7 +64,7 @@ def _parse_options(body: Body, found: dict[str, Any], of_rows: Collection[str]) 
 
 
 def _long_parts(found: dict[str, Any], names: Collection[str]) -> list[tuple[dict[str, Any], str, Part]]:
-    """What is long in some members, and in objects in them, each with the object and the name that hold it."""
+    """Return the long lists and strings in some members and in nested objects, each with its object and name."""
     lists, held = [], [(found, name) for name in names if name in found]
     while held:
         holder, name = held.pop()
@@ -79,9 +79,9 @@ def _long_parts(found: dict[str, Any], names: Collection[str]) -> list[tuple[dic
 def vectors_or_dataset(
     document: Mapping[str, Any], width: int | None = None, options: Container[str] = ()
 ) -> PostedRows | Reference:
-    """The rows of a body that has `vectors`, or `dataset` with optional `rows` and `seed`; `width` as in `rows`.
+    """Return the rows of a body with `vectors`, or its `dataset` with optional `rows` and `seed`; `width` as in `rows`.
 
-    Names of `options` mean something else where no dataset came.
+    If there is no dataset, `rows` and `seed` are allowed if `options` contains them, as they mean something else then.
     """
     if ("vectors" in document) == ("dataset" in document):
         came = "both came" if "vectors" in document else "neither came"
@@ -112,12 +112,12 @@ def rows_in(value: Any, width: int | None, pointer: str) -> PostedRows:
 
 
 def dimension(document: Mapping[str, Any]) -> int | None:
-    """The member `input_dim` of a body; None where it did not come."""
+    """Return the member `input_dim` of a body, or None if it is missing."""
     return _whole(document["input_dim"], 1, MAX_DIM, "/input_dim") if "input_dim" in document else None
 
 
 def pointer_to(name: str) -> str:
-    """The JSON pointer (RFC 6901) to a member of an object."""
+    """Return the JSON pointer (RFC 6901) to a member of an object."""
     return "/" + name.replace("~", "~0").replace("/", "~1")
 
 

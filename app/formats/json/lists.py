@@ -1,4 +1,4 @@
-"""JSON parsed some of it at a time: its long lists and strings stay text until they are wanted."""
+"""Incremental JSON parser: long lists and strings stay text until they are needed."""
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
@@ -12,31 +12,31 @@ from app.core.errors import InvalidInput
 from app.core.json_text import Span, spans
 
 PART_BYTES = 1 << 16
-"""Text that is parsed at a time, some two milliseconds of the interpreter. Shorter bodies are parsed whole."""
-# Items of lists are parsed whole up to this length.
+"""Bytes of text parsed at a time, in some two milliseconds of the interpreter. Shorter bodies are parsed whole."""
+# Items of lists up to this length in bytes are parsed whole.
 _WHOLE_ITEM = 1 << 20
 _BACKSLASH = b"\\"[0]
 Text = bytes | bytearray | memoryview
 
 
 class Part:
-    """A long list or string of a JSON text."""
+    """Long list or string in a JSON text."""
 
     def __init__(self, text: memoryview, span: Span) -> None:
         self._text, self.span = text, span
 
     @property
     def nbytes(self) -> int:
-        """Length of its text, brackets or quotation marks included."""
+        """Length of the text, including brackets or quotation marks."""
         return self.span.bounds[-1] + 1 - self.span.bounds[0]
 
     def whole(self) -> Any:
-        """It as a list or a string like any other."""
+        """Return the parsed list or string."""
         return loads(self._text[self.span.bounds[0] : self.span.bounds[-1] + 1])
 
 
 class LongList(Part):
-    """A list of a JSON text. Whoever walks through it holds the items of one part at a time."""
+    """List in a JSON text. Iteration holds the items of one part at a time in memory."""
 
     def __len__(self) -> int:
         return self.span.n_items
@@ -45,14 +45,14 @@ class LongList(Part):
         return chain.from_iterable(self.parts())
 
     def parts(self) -> Iterator[list[Any]]:
-        """Its items, some at a time, none of which is an empty list unless it is the only one.
+        """Yield the items as consecutive lists; none of these is empty unless the whole list is.
 
         Raises:
-            InvalidInput: it is not JSON.
+            InvalidInput: the text is not JSON.
         """
         for before, end in pairwise(self.span.bounds):
             piece = self._text[before + 1 : end]
-            # An item so long stands alone.
+            # A part this long is a single item.
             items = [document(piece, _check_item)] if len(piece) > _WHOLE_ITEM else loads(b"".join((b"[", piece, b"]")))
             if not items and self.span.n_items:
                 raise InvalidInput("the body is not JSON: an item of a list is missing")
@@ -60,10 +60,10 @@ class LongList(Part):
 
 
 class LongText(Part):
-    """A long string of a JSON text."""
+    """Long string in a JSON text."""
 
     def characters(self) -> memoryview:
-        """The string in UTF-8, without a copy unless it has something escaped; InvalidInput if it is not JSON."""
+        """Return the string in UTF-8, copied only if it contains escapes; raise InvalidInput if it is not JSON."""
         inner = self._text[self.span.bounds[0] + 1 : self.span.bounds[-1]]
         has_escapes = (np.frombuffer(inner, np.uint8) == _BACKSLASH).any()
         return memoryview(self.whole().encode()) if has_escapes else inner
@@ -73,7 +73,7 @@ JsonList = list[Any] | LongList
 
 
 def describe(value: Any) -> str:
-    """The words of a refusal for a JSON value: its type, or the value itself if it is a number."""
+    """Describe a JSON value for an error message: by its type, or by its value if it is a number, boolean or null."""
     if isinstance(value, bool):
         return str(value).lower()
     kinds = {dict: "an object", list: "a list", LongList: "a list", str: "a string", LongText: "a string"}
@@ -88,7 +88,7 @@ def is_list(value: Any) -> bool:
 
 
 def parts_of(value: JsonList) -> Iterator[tuple[int, list[Any]]]:
-    """The items of a list, some at a time, each time after the number of the first."""
+    """Yield the items of a list, part by part, each part after the index of its first item."""
     first = 0
     for part in [value] if isinstance(value, list) else value.parts():
         yield first, part
@@ -96,13 +96,13 @@ def parts_of(value: JsonList) -> Iterator[tuple[int, list[Any]]]:
 
 
 def document(text: Text, check_rest: Callable[[int], None]) -> Any:
-    """The value of a JSON text, in which all lists that stand in no other list are `LongList`s.
+    """Return the value of a JSON text, in which each outermost list is a `LongList`.
 
-    Long strings that stand in no list are `LongText`s. `check_rest` is told how long the text around all of these is
-    before that is parsed, and may raise.
+    Long strings outside lists are `LongText`s. `check_rest` receives the length of the text around all of these before
+    that text is parsed, and may raise.
 
     Raises:
-        InvalidInput: it is not JSON, as far as can be seen without parsing the lists.
+        InvalidInput: the text is not JSON, as far as can be seen without parsing the lists.
     """
     whole, at, rest = memoryview(text), 0, list[Text]()
     found: list[Part] = []
@@ -115,8 +115,8 @@ def document(text: Text, check_rest: Callable[[int], None]) -> Any:
 
 
 def loads(text: Text) -> Any:
-    """The value of a JSON text; InvalidInput if it is not JSON."""
-    gc.disable()  # JSON has no cycles, and looking for them takes longer than parsing
+    """Return the value of a JSON text; raise InvalidInput if it is not JSON."""
+    gc.disable()  # JSON has no cycles, and the search for cycles takes longer than parsing
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -126,7 +126,7 @@ def loads(text: Text) -> Any:
 
 
 def _fill_in(value: Any, lists: Sequence[Part]) -> Any:
-    """A value in which each list, which has a number, is that one of these lists and strings."""
+    """Replace each list, which holds a single index, by the long list or string at that index; return the value."""
     if isinstance(value, list):
         return lists[value[0]]
     objects = [value] if isinstance(value, dict) else []

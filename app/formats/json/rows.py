@@ -1,4 +1,4 @@
-"""Rows in a JSON body: lists of numbers, objects of indices and values, or numbers as they lie in memory, in base64."""
+"""Rows in a JSON body: lists of numbers, objects of indices and values, or the bytes of an array in base64."""
 
 from binascii import Error, a2b_base64
 from itertools import chain, pairwise
@@ -15,16 +15,16 @@ from app.core.arrays import Array, PostedRows
 from app.core.errors import InvalidInput
 from app.formats.json.lists import JsonList, LongList, LongText, describe, is_list, parts_of
 
-# Null, which is a missing number, becomes NaN.
+# Null stands for a missing number and becomes NaN.
 _NUMBER_TYPES = {int, float, NoneType}
 _LIST_TYPES = {list, LongList}
 _SPARSE_MEMBERS = {"indices", "values"}
 
 
 def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
-    """A list of rows, all dense or all sparse, which stands at `pointer`, as one matrix of float64.
+    """Read the list of rows at `pointer`, all dense or all sparse, as one float64 matrix.
 
-    Rows have `width` entries; None stands for as many as the first row has, which sparse rows do not tell.
+    Rows have `width` entries. If `width` is None, it is the length of the first row, and sparse rows are refused.
     """
     if not is_list(value):
         raise InvalidInput(f"{describe(value)} came; a list of rows is wanted", pointer)
@@ -39,7 +39,7 @@ def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
 
 
 def numbers(value: JsonList, pointer: str) -> Array:
-    """A list of numbers, which stands at `pointer`, as an array of float64."""
+    """Read the list of numbers at `pointer` as a float64 array."""
     found = np.empty(len(value))
     for first, part in parts_of(value):
         if set(map(type, part)) - _NUMBER_TYPES:
@@ -49,10 +49,11 @@ def numbers(value: JsonList, pointer: str) -> Array:
 
 
 def dense(value: JsonList, width: int, pointer: str) -> Array:
-    """A list of rows of so many numbers, which stands at `pointer`, as a matrix of float64."""
+    """Read the list of rows at `pointer`, each of `width` numbers, as a float64 matrix."""
     if isinstance(value, list):
         return _dense_part(value, width, pointer, 0)
-    # No row of so many numbers is shorter. What is not written to takes no memory.
+    # Each row takes at least 2 * width + 1 characters, which bounds the number of rows. Entries that are never written
+    # take no memory.
     most = value.nbytes // (2 * width + 1) + 1
     found = np.empty((min(len(value), most), width))
     for first, part in parts_of(value):
@@ -61,7 +62,7 @@ def dense(value: JsonList, width: int, pointer: str) -> Array:
 
 
 def _dense_part(part: list[Any], width: int, pointer: str, first: int) -> Array:
-    # All rows are looked at together: one step of Python for each row of a large body takes a minute.
+    # All rows are checked together: a step of Python per row takes a minute for a large body.
     if not (
         set(map(type, part)) <= _LIST_TYPES
         and set(map(len, part)) <= {width}
@@ -72,7 +73,7 @@ def _dense_part(part: list[Any], width: int, pointer: str, first: int) -> Array:
 
 
 def _refuse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
-    """Name the first thing that is wrong with rows from `first` on, which are not all lists of so many numbers."""
+    """Raise InvalidInput for the first error in rows from number `first` on, not all lists of `width` numbers."""
     for i, row in enumerate(part, first):
         if not is_list(row):
             raise InvalidInput(f"row {i} is {describe(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
@@ -91,8 +92,8 @@ def _sparse_rows(value: JsonList, width: int, pointer: str) -> sparse.csr_array:
 def _sparse_part(
     part: list[Any], width: int, pointer: str, first: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """How many entries each row has, and the columns and values of all of them."""
-    # All rows are looked at together, as above.
+    """Return the number of entries of each row, and the columns and values of all entries."""
+    # All rows are checked together, for the reason given in `_dense_part`.
     if not (set(map(type, part)) <= {dict} and all(row.keys() == _SPARSE_MEMBERS for row in part)):
         _refuse_sparse(part, width, pointer, first)
     indices, values = (list(map(itemgetter(name), part)) for name in ("indices", "values"))
@@ -108,7 +109,7 @@ def _sparse_part(
         columns = np.fromiter(chain.from_iterable(indices), np.int64, ends[-1])
     except OverflowError:
         _refuse_sparse(part, width, pointer, first)
-    # An index is larger than the one before it, unless it is the first of its row.
+    # Each index must be larger than the one before it in its row.
     rises = np.diff(columns, prepend=-1) > 0
     rises[(ends - lengths)[lengths > 0]] = True
     inside = columns.size == 0 or 0 <= columns.min() <= columns.max() < width
@@ -118,7 +119,7 @@ def _sparse_part(
 
 
 def _refuse_sparse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
-    """Name the first thing that is wrong with rows from `first` on that are not all objects of indices and values."""
+    """Raise InvalidInput for the first error in rows from number `first` on, not all objects of indices and values."""
     for i, row in enumerate(part, first):
         at = f"{pointer}/{i}"
         if not isinstance(row, dict) or row.keys() != _SPARSE_MEMBERS:
@@ -157,12 +158,12 @@ DTYPES = (
     "bool",
     *(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u")),
 )
-# Characters that are read at a time, a millisecond of the interpreter; four of them are three bytes.
+# Characters that are decoded at a time, which takes the interpreter a millisecond; four characters are three bytes.
 _PART = 1 << 20
 
 
 def encoded_rows(value: dict[str, Any], pointer: str) -> Array:
-    """The rows of an object that has `base64`, `shape` and `dtype`, and stands at a pointer."""
+    """Read the rows of an object with `base64`, `shape` and `dtype`, which is at `pointer`."""
     for name in MEMBERS:
         if name not in value:
             raise InvalidInput(f"the member {name} is missing beside the others of base64", f"{pointer}/{name}")
@@ -192,7 +193,7 @@ def _shape(value: Any, pointer: str) -> tuple[int, int]:
 
 
 def _decode(value: Any, pointer: str) -> bytearray:
-    """The bytes that a text stands for."""
+    """Decode a base64 string to bytes."""
     if not isinstance(value, str | LongText):
         raise InvalidInput(f"{describe(value)} came; a string of base64 is wanted", pointer)
     try:
