@@ -7,8 +7,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import IDS, SIGNATURE, Answer, Array, OneHot, RowBlocks, dtype_of, narrow, octets, rows_of
-from app.core.ids import Identified, NumberIds, TextIds
+from app.core.arrays import (
+    IDS,
+    SIGNATURE,
+    Answer,
+    Array,
+    Identified,
+    NumberIds,
+    OneHot,
+    RowBlocks,
+    TextIds,
+    dtype_of,
+    narrow,
+    octets,
+    rows_of,
+)
 from app.formats.arrow_ipc.columns import rows_of as rows_of_stream
 from app.formats.arrow_ipc.flatbuffers import Number
 from app.formats.arrow_ipc.stream import (

@@ -6,9 +6,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from app.core.arrays import Answer, PostedRows
+from app.core.arrays import Answer, Identified, PostedRows
 from app.core.datasets import Reference
-from app.core.ids import Identified
 from app.core.json_text import CheckSize
 
 Buffer = bytes | bytearray

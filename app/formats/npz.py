@@ -11,9 +11,8 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import numpy as np
 
-from app.core.arrays import Answer, Array, OneHot, PostedRows, RowBlocks, in_parts, octets
+from app.core.arrays import Answer, Array, NumberIds, OneHot, PostedRows, RowBlocks, TextIds, in_parts, octets
 from app.core.errors import InvalidInput
-from app.core.ids import NumberIds, TextIds
 from app.formats.base import Body, Buffer, Encoded, Format, Posted
 from app.formats.npy import array_header, read
 

@@ -5,9 +5,8 @@ from contextlib import suppress
 from threading import Timer
 
 from app import own_process
-from app.core.arrays import PostedRows
+from app.core.arrays import Identified, PostedRows
 from app.core.errors import InvalidInput
-from app.core.ids import Identified
 from app.formats.arrow_ipc.columns import rows_of
 from app.formats.base import Body, RowsFormat
 from app.parquet_process import REFUSED

@@ -1,1 +1,1 @@
-"""What the service does, without HTTP: core and store together."""
+"""Operations of the service, independent of HTTP: they combine core and store."""

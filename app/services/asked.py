@@ -1,8 +1,8 @@
-"""Reads specs that leave numbers to data or to chance, and settles those before a map is built.
+"""Deferred fields of specs: numbers that a spec leaves to data or chance, and their resolution before a map is built.
 
-A client may name how to take a length scale or an input from a dataset, and may have a seed drawn. Here numbers are
-made of it, and everything below knows only those. What was asked for is kept beside the map, for the same request to
-find the map again.
+A client may say how to take a length scale or a preprocessing (`input`) from a dataset, and may leave the seed to be
+drawn. This module resolves these fields to numbers, and all code below it sees only numbers. The fields are stored
+beside the map as the client sent them, so that the same request finds the map again.
 """
 
 import json
@@ -31,11 +31,11 @@ from app.services.datasets import Datasets
 from app.services.errors import DatasetNotFound
 
 SCALED_KINDS = tuple(kind for kind, model in KERNELS.items() if "length_scale" in model.model_fields)
-"""The kernels that have a length scale."""
+"""Kinds of kernels that have a length scale."""
 ANY_SCALE = 1.0
-"""Stands for a length scale that is not known yet."""
+"""Placeholder for a length scale that is not known yet."""
 LEARNED_FROM = "/sampler/dataset"
-"""Where a spec names the dataset that its sampler learns from."""
+"""JSON pointer to the dataset that a spec's sampler learns from."""
 
 DatasetName = Annotated[str, Field(pattern=NAME_PATTERN, description="Name of the dataset that it is taken from.")]
 _Name = Annotated[Heuristic, Field(strict=False)]
@@ -44,18 +44,19 @@ _Name = Annotated[Heuristic, Field(strict=False)]
 class ScalePerColumn(Frozen):
     """One length scale for each column.
 
-    It is one for all times the column's standard deviation over the root mean square of all columns' standard
-    deviations; of a constant column, the one for all.
+    A column's length scale is the common length scale times the column's standard deviation, divided by the root mean
+    square of all columns' standard deviations. A constant column has the common length scale.
     """
 
-    per_column: Annotated[_Name, Field(description="How the one for all columns is taken.")]
+    per_column: _Name
+    """How the one for all columns is taken."""
     dataset: DatasetName | None = None
 
 
 class ScaleOfRows(Frozen):
-    """A kernel whose length scale is taken from the rows of a dataset, after `input`. Other members are as of its kind.
+    """A kernel whose length scale is taken from the rows of a dataset, after `input`. Other members depend on its kind.
 
-    Without `dataset`, it is the dataset of the sampler or of the input.
+    If `dataset` is missing, the dataset of the sampler or of the input is used.
     """
 
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
@@ -64,21 +65,20 @@ class ScaleOfRows(Frozen):
     length_scale: Annotated[
         Annotated[_Name, Tag("string")] | Annotated[ScalePerColumn, Tag("object")],
         Discriminator(lambda value: "string" if isinstance(value, str) else "object"),
-        Field(
-            description="nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows. "
-            "median: the median distance of two rows. Distances are of the kernel's metric."
-        ),
     ]
+    """nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows. median: the median
+    distance of two rows. Distances are of the kernel's metric.
+    """
     dataset: DatasetName | None = None
 
     @property
     def heuristic(self) -> Heuristic:
-        """How the one for all columns is taken."""
+        """How the common length scale of all columns is taken."""
         return self.length_scale.per_column if isinstance(self.length_scale, ScalePerColumn) else self.length_scale
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """The dataset, and where it is named; None where it is not. InvalidInput if it is named twice."""
+        """The dataset and the pointer to its name; None if no dataset is named. InvalidInput if it is named twice."""
         inside = self.length_scale.dataset if isinstance(self.length_scale, ScalePerColumn) else None
         if inside is None:
             return None if self.dataset is None else (self.dataset, "/kernel/dataset")
@@ -88,7 +88,7 @@ class ScaleOfRows(Frozen):
 
 
 class InputOfRows(Frozen):
-    """An input whose center and scale are taken from the columns of a dataset once, and are the map's from then on."""
+    """An input whose center and scale are computed once from the columns of a dataset, and stay fixed for the map."""
 
     fit: Annotated[Fit, Field(strict=False)]
     dataset: DatasetName
@@ -97,21 +97,21 @@ class InputOfRows(Frozen):
 
 
 class LeftOpen(Frozen):
-    """The input, length scale and seed that a spec leaves to data or to chance; each may be settled already."""
+    """Deferred fields of a spec: input, length scale and seed, as far as data or chance must determine them."""
 
     input: InputOfRows | None = None
-    """How the input is taken."""
+    """How the input is taken from a dataset."""
     kernel: ScaleOfRows | None = None
-    """How the length scale is taken."""
+    """How the length scale is taken from a dataset."""
     draws_seed: bool = False
 
     @property
     def text(self) -> str:
-        """As it is stored; empty for nothing."""
+        """The deferred fields as they are stored, in JSON; empty if there are none."""
         return self.model_dump_json(exclude_defaults=True) if self != NOTHING else ""
 
     def shown(self, spec: MapSpec) -> MapSpec | dict[str, Any]:
-        """A spec as the client has put it, but for defaults that are filled in, where numbers are not known yet."""
+        """Return a spec with defaults filled in, and deferred fields as the client sent them, for a response."""
         if self == NOTHING and not spec.fills_in:
             return spec
         members = spec.shown()
@@ -124,7 +124,7 @@ class LeftOpen(Frozen):
         return members
 
     def with_placeholders(self, spec: MapSpec) -> MapSpec:
-        """The spec with what stands for numbers that are not known yet in their place."""
+        """Return the spec with placeholders for the deferred fields."""
         changes: dict[str, Any] = {}
         if self.input is not None:
             changes["input"] = None
@@ -139,18 +139,18 @@ NOTHING = LeftOpen()
 
 
 class AskedSpec(NamedTuple):
-    """A spec as a client has put it."""
+    """Spec as the client sent it."""
 
     spec: MapSpec
-    """It has something in the place of numbers that are left open."""
+    """The spec, with placeholders for deferred fields."""
     left_open: LeftOpen = NOTHING
 
     @property
     def datasets(self) -> list[tuple[str, str]]:
-        """The datasets that the map is made from, each with the pointer to where it is named: of the length scale last.
+        """The datasets that the map is made from, each with the pointer to its name; that of the length scale is last.
 
         Raises:
-            InvalidInput: that of the length scale is named nowhere, or twice.
+            InvalidInput: the dataset of the length scale is not named, or is named twice.
         """
         learned, fit, scale = self.spec.sampler.learned_from, self.left_open.input, self.left_open.kernel
         named = [] if learned is None else [(learned, LEARNED_FROM)]
@@ -167,38 +167,38 @@ class AskedSpec(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """A spec of numbers, ready to be built."""
+    """Spec without deferred fields, ready to be built."""
 
     spec: MapSpec
     asked: str = ""
-    """The members that were left open, as they are stored; empty if none was."""
+    """The deferred fields, as they are stored; empty if there were none."""
     warnings: tuple[str, ...] = ()
-    """Doubts about the numbers, for the client."""
+    """Doubts about the resolved numbers, for the client."""
 
 
 Parse = Callable[[type[Any], bytes | bytearray], Any]
-"""Reads JSON as a model of pydantic, or raises a refusal that names the member."""
+"""Parses JSON as a pydantic model, or raises an error that names the invalid member."""
 
-# What may stand for a length scale.
+# Values that a client may send as a length scale.
 _SCALES = 'a number, a list of one for each column, "nearest_neighbor", "median" or {"per_column": one of these two}'
-# A seed that is drawn has no more, so that a client whose numbers are doubles can send it again.
+# A drawn seed has at most this many bits, so that a client whose numbers are doubles can send it again exactly.
 _SEED_BITS = 53
 
 
 def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> AskedSpec:
-    """Read a spec in which numbers may be left open; raises what `parse` raises.
+    """Read a spec that may have deferred fields; raise what `parse` raises.
 
     Raises:
-        InvalidInput: the kernel has no length scale, or no dataset is named to take it from. Or the spec is made of so
-            many small things that reading it would take too long.
-        TooLarge: `check_size` says so.
+        InvalidInput: the kernel has no length scale, or no dataset is named to take it from; or the spec has so many
+            small parts that reading it would take too long.
+        TooLarge: `check_size` refuses the size.
     """
     check_options(body, check_size)
     check_names(body)
     with suppress(ValidationError):
         return AskedSpec(
             MapSpec.model_validate_json(body).with_defaults()
-        )  # as good as always, and then the body is read once
+        )  # the usual case, in which the body is parsed only once
     try:
         document = from_json(body)
     except ValueError:
@@ -213,12 +213,12 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     if scale is not None:
         closed["kernel"] = kernel
     asked = AskedSpec(parse(MapSpec, to_json(closed)).with_defaults(), left_open)
-    _ = asked.datasets  # which must be named
+    _ = asked.datasets  # raises InvalidInput if a dataset is not named
     return asked
 
 
 def fit_of(described: Any, parse: Parse) -> InputOfRows | None:
-    """How an input as it came is taken from a dataset; None for one of numbers. Raises what `parse` raises."""
+    """Read how an input is taken from a dataset; None for an input of numbers. Raise what `parse` raises."""
     if isinstance(described, dict) and "fit" in described:
         fit: InputOfRows = parse(_InputMember, to_json({"input": described})).input
         return fit
@@ -226,10 +226,10 @@ def fit_of(described: Any, parse: Parse) -> InputOfRows | None:
 
 
 def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, ScaleOfRows | None]:
-    """A kernel as it came, with some number in the place of a length scale that is left open; and how that is taken.
+    """Return a kernel with a placeholder for a deferred length scale, and how that length scale is taken, or None.
 
-    `place` is the number of the kernel in a list, "" where it is no member of one. Raises what `parse` raises, and
-    InvalidInput for a kernel that has no length scale.
+    `place` is the index of the kernel in a list, "" if it is not in a list. Raise what `parse` raises, and InvalidInput
+    for a kernel that has no length scale.
     """
     if not isinstance(kernel, dict) or "length_scale" not in kernel:
         return kernel, None
@@ -245,7 +245,7 @@ def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, Scal
     closed = {name: value for name, value in kernel.items() if name != "dataset"} | {"length_scale": ANY_SCALE}
     if kind not in KERNELS:
         return closed, None
-    if place:  # so that `parse` names the place
+    if place:  # so that an error of `parse` names the place
         scales: dict[str, ScaleOfRows] = parse(_KernelMembers, to_json({"kernel": {place: kernel}})).kernel
         return closed, scales[place]
     return closed, parse(_KernelMember, to_json({"kernel": kernel})).kernel
@@ -256,19 +256,19 @@ def _is_per_column(named: Any) -> bool:
 
 
 def draw_seed(asked: AskedSpec) -> AskedSpec:
-    """The same with a seed that is drawn, if it is left to chance."""
+    """Return the spec with a drawn seed if its seed is left to chance, otherwise unchanged."""
     spec, left_open = asked
     seed = secrets.randbits(_SEED_BITS) if left_open.draws_seed else spec.seed
     return AskedSpec(spec.model_copy(update={"seed": seed}), left_open)
 
 
 def resolve(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_pause) -> Settled:
-    """The spec with a number in the place of everything that is left to datasets; its seed is drawn already.
+    """Return the spec with numbers for all fields that are deferred to datasets; its seed must be drawn already.
 
-    `pause` is called between steps of a quarter of a second, where there are many rows.
+    With many rows, `pause` is called between steps of a quarter of a second.
 
     Raises:
-        InvalidInput: a dataset gives no input or length scale. And what `rows_of` raises.
+        InvalidInput: a dataset yields no input or length scale. Whatever `rows_of` raises is raised too.
     """
     spec, left_open = asked
     changes: dict[str, Any] = {"input": spec.input}
@@ -284,7 +284,7 @@ def resolve(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
         rows = rows_of(name, pointer)
         seen = after_input(changes["input"], pointer)
         changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads, pause=pause)
-    # Read anew, so that it is the spec that a client would get who sent the record's.
+    # Parsed again, so that it equals the spec of a client that sends the spec of the record.
     numbers = MapSpec.model_validate_json(spec.model_copy(update=changes).canonical())
     return Settled(numbers, left_open.text, warnings)
 
@@ -298,7 +298,7 @@ def with_scale(
     threads: int = 1,
     pause: Pause = no_pause,
 ) -> Kernel:
-    """The kernel with a length scale that is taken from rows as `seen` gives them; raises what `length_scale` does."""
+    """Return the kernel with a length scale taken from rows after `seen` is applied; raise what `length_scale` does."""
     found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads, pause=pause)
     scales = (
         per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, ScalePerColumn) else found
@@ -307,7 +307,7 @@ def with_scale(
 
 
 def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: Pause) -> tuple[str, ...]:
-    """The warning that rows of a dataset are all zero after the input, where the kernel refuses such rows."""
+    """Return a warning if rows of a dataset are all zero after the input, and the kernel refuses such rows."""
     try:
         kernel.prepare(sparse.csr_array((1, rows.shape[1])))
     except InvalidInput:
@@ -321,14 +321,14 @@ def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: P
 
 
 def after_input(wanted: Input | None, pointer: str) -> Seen:
-    """Gives rows of a dataset, which is named at this pointer, after the input."""
+    """Return a function that applies the input to a dataset's rows; errors point to `pointer`, which names the data."""
     if wanted is None:
         return lambda rows: as_they_are(complete(rows, pointer))
     return lambda rows: wanted.apply(rows, pointer)
 
 
 def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:
-    """The rows of a dataset that is named at this pointer; InvalidInput if there is none so wide."""
+    """Return the rows of the dataset that is named at `pointer`; raise InvalidInput if there is none of this width."""
     try:
         rows, _, _ = datasets.read(Reference(name))
     except DatasetNotFound as error:

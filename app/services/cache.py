@@ -1,4 +1,4 @@
-"""Things of the store kept ready in memory."""
+"""Memory cache of objects from the store."""
 
 import threading
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from app.store.manifest import Manifest
 
 
 class Sized(Protocol):
-    """A thing that knows its size, and so can be kept ready."""
+    """Object that knows its size, and so can be cached."""
 
     @property
     def bytes(self) -> int:
-        """Memory it takes."""
+        """Memory that the object takes, in bytes."""
 
 
 M = TypeVar("M", bound=Manifest)
@@ -29,24 +29,24 @@ _MOST_READS = 32
 
 
 class Cache:
-    """Memory for things of all kinds; the least recently used go first.
+    """Memory cache for objects of all kinds; the least recently used objects are evicted first.
 
-    Things are kept by the digest of all they hang on: one that was deleted and made anew under its old name can never
-    be served stale.
+    Objects are cached by the digest of everything they depend on: an object that was deleted and created again under
+    its old name is never served stale.
 
     Args:
-        cache_bytes: size of it.
-        used: is told of each use whether the thing was ready.
+        cache_bytes: size of the cache.
+        used: called on each use with whether the object was in the cache.
     """
 
     def __init__(self, cache_bytes: int, used: Callable[[bool], None] = lambda _: None) -> None:
         self._used = used
         self._cache: cachetools.LRUCache[str, Any] = cachetools.LRUCache(cache_bytes, getsizeof=lambda kept: kept.bytes)
-        # Makes threads that want one thing wait for the first of them to load it.
+        # Threads that need the same object wait for the first of them to load it.
         self._condition = threading.Condition()
 
     def keeping(self, load: Callable[[M], T]) -> Callable[[M], T]:
-        """The same function, with its results kept."""
+        """Return a function that caches the results of `load`."""
 
         def count_and_load(manifest: M) -> T:
             self._used(False)
@@ -63,21 +63,21 @@ class Cache:
 
     @property
     def limit(self) -> int:
-        """Bytes that it may take."""
+        """Most bytes that the cache may take."""
         return int(self._cache.maxsize)
 
     @property
     def nbytes(self) -> int:
-        """Bytes that it takes."""
+        """Bytes that the cache takes now."""
         return int(self._cache.currsize)
 
     @property
     def entries(self) -> int:
-        """Things that it keeps."""
+        """Number of objects in the cache."""
         return len(self._cache)
 
     def there(self, manifest: Manifest | MapOfIndex) -> Any | None:
-        """The thing of a manifest, or of what tells of one, if it is kept in memory; else None. It is never loaded."""
+        """Return the object of a manifest or of an index's map if it is in memory, else None; never load it."""
         with self._condition:
             there = self._cache.get(_key(manifest))
         if there is not None:
@@ -85,7 +85,7 @@ class Cache:
         return there
 
     def hold(self, key: str, make: Callable[[], T]) -> T:
-        """The thing under a key of its own, which may change while it is kept; made anew where it is not there."""
+        """Return the object under this key, made if it is missing; its size may change while it is in the cache."""
         with self._condition:
             there: T | None = self._cache.get(key)
             self._used(there is not None)
@@ -95,13 +95,13 @@ class Cache:
             return there
 
     def weigh(self, key: str, thing: Sized) -> None:
-        """Keep a thing that has another size now. One that is larger than the cache is not kept."""
+        """Keep an object whose size has changed. An object larger than the cache is dropped."""
         with self._condition:
             self._keep(key, thing)
 
     def _keep(self, key: str, thing: Sized) -> None:
         self._cache.pop(key, None)
-        with suppress(ValueError):  # it is too large
+        with suppress(ValueError):  # raised if the object is larger than the cache
             self._cache[key] = thing
 
 
@@ -110,9 +110,9 @@ def _key(manifest: Manifest | MapOfIndex) -> str:
 
 
 def latest(find_and_read: Callable[[], Found]) -> Found:
-    """The result of finding a thing and then reading it, begun again where the thing is replaced in between.
+    """Find an object and then read it; start again if the object is replaced in between.
 
-    StoreDamaged where that comes so often that what is found cannot be what is read.
+    StoreDamaged if that happens so often that the object found cannot be the one that is read.
     """
     for _ in range(_MOST_READS):
         with suppress(Gone):

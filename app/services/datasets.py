@@ -1,4 +1,4 @@
-"""Keeps datasets, shows them to clients, and gives their rows to all who want vectors."""
+"""Datasets: stored, shown to clients, and read wherever a request or a job needs vectors."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,13 +8,24 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 from scipy import sparse
 
-from app.core.arrays import CheckBytes, Floats, PostedRows, Rows, floats, refuse_not_finite
+from app.core.arrays import (
+    CheckBytes,
+    Floats,
+    Identified,
+    Ids,
+    NumberIds,
+    PostedRows,
+    Rows,
+    TextIds,
+    floats,
+    refuse_not_finite,
+)
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sample_rows
 from app.core.errors import InvalidInput
-from app.core.ids import Identified, Ids, NumberIds, TextIds
+from app.core.model import Described
 from app.request_context import note_rows
 from app.services.cache import Cache, latest
 from app.services.errors import Check, DatasetExists, DatasetNotFound, accept_any, digest_in
@@ -24,26 +35,31 @@ from app.store.errors import StoreUnavailable
 from app.store.manifest import digest_of
 from app.store.named import Arrays
 
-# Columns whose ranges are told: a record is made in milliseconds, however wide the rows are.
+# Most columns whose ranges a record shows: a record is made in milliseconds, however wide the rows are.
 _MOST_TOLD = 4096
 
 
-class DatasetEntry(BaseModel):
-    """A dataset, as it is listed."""
+class DatasetEntry(Described):
+    """A dataset, as it appears in a list."""
 
     model_config = ConfigDict(from_attributes=True, validate_by_name=True)
 
     name: str
-    shape: tuple[int, int] = Field(description="Rows and columns.")
-    dtype: str = Field(description="`float32` for a .npy of float32, else `float64`.")
-    sparse: bool = Field(description="Whether it came, and is kept, as sparse rows.")
-    ids: Literal["int", "string"] | None = Field(
-        validation_alias="ids_kind", description="What the ids are that came with the rows; null for none."
-    )
-    digest: str = Field(description="SHA-256 over the rows in the form in which they are kept.")
-    bytes: int = Field(validation_alias="nbytes", description="Size of what is kept.")
+    shape: tuple[int, int]
+    """Rows and columns."""
+    dtype: str
+    """`float32` for a .npy of float32, else `float64`."""
+    sparse: bool
+    """Whether it came, and is kept, as sparse rows."""
+    ids: Literal["int", "string"] | None = Field(validation_alias="ids_kind")
+    """What the ids are that came with the rows; null for none."""
+    digest: str
+    """SHA-256 over the rows in the form in which they are kept."""
+    bytes: int = Field(validation_alias="nbytes")
+    """Size of what is kept."""
     created_at: datetime
-    expires_at: datetime | None = Field(description="When it is deleted by itself; null for never.")
+    expires_at: datetime | None
+    """When it is deleted by itself; null for never."""
 
 
 class DatasetRecord(DatasetEntry):
@@ -55,26 +71,27 @@ class DatasetRecord(DatasetEntry):
     )
 
 
-class DatasetPage(BaseModel):
-    """Datasets in order of their names."""
+class DatasetPage(Described):
+    """A page of datasets in order of their names."""
 
     datasets: list[DatasetEntry]
-    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+    next: str | None
+    """Cursor of the next page, null on the last one."""
 
 
 def record(manifest: DatasetManifest, ranges: Callable[[], Floats]) -> DatasetRecord:
-    """The record of a stored dataset; `ranges` gives its columns' least and largest entries, where they are told."""
+    """Return the record of a stored dataset; `ranges` reads the least and largest entries of columns to show."""
     is_told = "ranges" in manifest.arrays and manifest.shape[1] <= _MOST_TOLD
     pairs = [tuple(None if end != end else end for end in pair) for pair in ranges().T.tolist()] if is_told else None
     return DatasetRecord(**DatasetEntry.model_validate(manifest).model_dump(), column_ranges=pairs)
 
 
 Gate = Callable[[PostedRows, str, CheckBytes], Rows]
-"""Checks rows, given the JSON pointer to where they stood and a check of their bytes, as `BaseSpec.gate` does."""
+"""Checks rows, as `BaseSpec.gate` does; receives the rows, their JSON pointer and a check of their size in bytes."""
 
 
 class _Kept(NamedTuple):
-    """The rows of a dataset in memory."""
+    """Rows of a dataset in memory."""
 
     rows: Rows
     ids: Ids | None
@@ -86,27 +103,27 @@ class Found(NamedTuple):
 
     rows: Rows
     digest: str
-    """Of the whole dataset."""
+    """Digest of the whole dataset, even if the rows are a sample."""
     ids: Ids | None
-    """The ids of the rows, where they came with some."""
+    """Ids of the rows; None if they have none."""
 
 
 class GatedRows(NamedTuple):
-    """Rows behind a gate, and where they come from."""
+    """Rows that a gate has checked, and where they come from."""
 
     rows: dict[str, Rows]
-    """The rows, by the member of the request that they came in."""
+    """Rows, by member of the request."""
     references: dict[str, Reference]
-    """The references to datasets, by the member of the request that they came in."""
+    """References to datasets, by member of the request."""
     digests: dict[str, str]
-    """Digests of the datasets that were named, by name, when their rows were read."""
+    """Digests of the referenced datasets, by name, at the time when their rows were read."""
     ids: dict[str, Ids]
-    """The ids of the rows, by the member of the request that they came in, where they have some."""
+    """Ids of the rows, by member of the request, for rows that have ids."""
 
 
 @contextmanager
 def at_their_datasets(references: Mapping[str, object]) -> Iterator[None]:
-    """Refusals of rows point to where their dataset is named, for those members of a request that name one."""
+    """Make errors about rows point to the name of their dataset, for members of the request that are references."""
     try:
         yield
     except InvalidInput as error:
@@ -117,15 +134,15 @@ def at_their_datasets(references: Mapping[str, object]) -> Iterator[None]:
 
 
 def dataset_digests(digests: Mapping[str, str]) -> dict[str, str]:
-    """Digests of datasets, by the words for a dataset in a refusal."""
+    """Return digests of datasets, keyed by the phrase that names the dataset in error messages."""
     return {f"dataset {name!r}": digest for name, digest in digests.items()}
 
 
 class Datasets:
-    """The datasets of the service. One that has expired is not there.
+    """Datasets of the service. An expired dataset counts as missing.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a dataset to use,
-    DatasetNotFound. `unfit` says why the store cannot be trusted with new datasets, None if it can.
+    Every method may raise StoreUnavailable or StoreDamaged; methods that use a dataset by name raise DatasetNotFound.
+    `unfit` returns the reason why the store cannot be trusted with new datasets, or None if it can.
     """
 
     def __init__(self, store: DatasetStore, limits: Limits, cache: Cache, unfit: Callable[[], str | None]) -> None:
@@ -135,21 +152,21 @@ class Datasets:
     def create(
         self, name: str, posted: PostedRows | Identified, ttl: int | None, owner: str = "", check: Check = accept_any
     ) -> tuple[DatasetRecord, bool]:
-        """Store a dataset, and the ids of its rows, for `ttl` seconds, None for ever.
+        """Store a dataset, and the ids of its rows, for `ttl` seconds, or for ever if None.
 
-        If the same rows are there already, they now live so long.
+        If the same rows are already stored under the name, their time to live starts again with `ttl`.
 
-        A new one is `owner`'s in the account of the store. `check` is told the digest of what has the name, None for
-        nothing, and may raise.
+        A new dataset counts towards `owner`'s quota. `check` receives the digest of the dataset that has the name, None
+        if there is none, and may raise.
 
         Returns:
             The record, and whether the dataset is new.
 
         Raises:
-            DatasetExists: other rows have the name.
-            InvalidInput: there are no rows or no columns, or not of numbers that are finite or missing.
-            TooLarge: the dataset passes the limit.
-            QuotaExceeded: the store, or the owner, has no room for it.
+            DatasetExists: a dataset of other rows has the name.
+            InvalidInput: there are no rows or no columns, or entries that are neither finite numbers nor missing.
+            TooLarge: the dataset exceeds the limit.
+            QuotaExceeded: the quota of the store, or of the owner, has no room for the dataset.
         """
         given, ids = posted if isinstance(posted, Identified) else (posted, None)
         rows = _check(given, self._limits.check_rows)
@@ -172,7 +189,7 @@ class Datasets:
                 return record(kept, lambda: arrays["ranges"]), created
 
     def get(self, name: str) -> DatasetRecord:
-        """The record of a dataset."""
+        """Return the record of a dataset."""
 
         def read() -> DatasetRecord:
             manifest = self._find(name)
@@ -181,17 +198,17 @@ class Datasets:
         return latest(read)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> DatasetPage:
-        """A page of records in order of their names, without the ranges of columns."""
+        """Return a page of records in order of their names, without the ranges of columns."""
         manifests, after = self._store.page(prefix, cursor, limit)
         return DatasetPage(datasets=[DatasetEntry.model_validate(manifest) for manifest in manifests], next=after)
 
     def delete(self, name: str, check: Check = accept_any) -> None:
-        """Remove a dataset. `check` is told its digest, and may raise: then it stays, and so does any other."""
+        """Delete a dataset. `check` receives its digest; if it raises, no dataset of this name is deleted."""
         if not self._store.delete(name, lambda stored, _: check(digest_in(DatasetManifest, stored))):
             raise DatasetNotFound(name)
 
     def read(self, wanted: Reference) -> Found:
-        """The rows of a dataset, or of a sample in the same order.
+        """Return the rows of a dataset, or of a sample in the dataset's order.
 
         Raises:
             InvalidInput: the sample is larger than the dataset.
@@ -212,11 +229,11 @@ class Datasets:
         return latest(read)
 
     def read_rows(self, posted: Mapping[str, PostedRows | Identified | Reference], gate: Gate) -> GatedRows:
-        """The rows of a request, by its members, or of the datasets that it names, once a gate has checked them.
+        """Return the rows of each member of a request, read from datasets for references, once a gate has checked them.
 
         Raises:
             InvalidInput: a sample is larger than its dataset, or the gate refuses rows.
-            TooLarge: rows would take more than a dataset may, as numbers that the gate lets through.
+            TooLarge: rows would take more memory than a dataset may, in the dtype that the gate returns.
         """
         rows: dict[str, Rows] = {}
         ids: dict[str, Ids] = {}
@@ -226,8 +243,8 @@ class Datasets:
             found: PostedRows
             if isinstance(given, Reference):
                 found, digest, known = self.read(given)
-                # The first digest, if the dataset is replaced between two members: whoever compares it with the new
-                # one then sees that it has changed.
+                # If the dataset is replaced between two members, the first digest is kept: a comparison with the new
+                # digest then shows that the dataset has changed.
                 digests.setdefault(given.dataset, digest)
             else:
                 found, known = given if isinstance(given, Identified) else (given, None)
@@ -239,7 +256,7 @@ class Datasets:
         return GatedRows(rows, references, digests, ids)
 
     def digest(self, name: str) -> str:
-        """The digest of a dataset."""
+        """Return the digest of a dataset."""
         return self._find(name).digest
 
     def _find(self, name: str) -> DatasetManifest:
@@ -252,12 +269,12 @@ class Datasets:
         manifest.check_seal(digest_of(manifest.arrays, shape=manifest.shape))
         arrays = self._store.read_all(manifest)
         for array in arrays.values():
-            array.flags.writeable = False  # all who use the dataset share it
+            array.flags.writeable = False  # all users of the dataset share it
         return _Kept(rows_in(arrays, manifest.shape), _ids_of(arrays), manifest.nbytes)
 
 
 def _check(posted: PostedRows, check: CheckBytes) -> Rows:
-    """Check rows; keep the precision in which they came, and whole numbers in one that holds them."""
+    """Check rows; return them in the precision in which they were sent, whole numbers as floats that hold them."""
     if posted.ndim != 2:
         raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
     n, d = posted.shape
@@ -271,7 +288,7 @@ def _check(posted: PostedRows, check: CheckBytes) -> Rows:
 
 
 def _arrays(rows: Rows) -> Arrays:
-    """The arrays to store for rows. Equal rows give equal arrays."""
+    """Return the arrays to store for rows. Equal rows have equal arrays."""
     ranges = {"ranges": column_ranges(rows)} if rows.shape[1] <= MOST_RANGES else {}
     if isinstance(rows, np.ndarray):
         return {"rows": rows, **ranges}
@@ -281,7 +298,7 @@ def _arrays(rows: Rows) -> Arrays:
 
 
 def rows_in(arrays: Mapping[str, NDArray[Any]], shape: Sequence[int] | NDArray[Any]) -> Rows:
-    """The rows of this shape that arrays have: as they are, or the parts of sparse ones."""
+    """Return the rows of this shape that are stored in arrays, dense or as the parts of sparse rows."""
     if "rows" in arrays:
         return arrays["rows"]
     return sparse.csr_array(
@@ -290,14 +307,14 @@ def rows_in(arrays: Mapping[str, NDArray[Any]], shape: Sequence[int] | NDArray[A
 
 
 def _id_arrays(ids: Ids | None) -> Arrays:
-    """The arrays to store for ids."""
+    """Return the arrays to store for ids."""
     if ids is None:
         return {}
     return {"ids": ids.numbers} if isinstance(ids, NumberIds) else {"id_ends": ids.ends, "id_text": ids.text}
 
 
 def _ids_of(arrays: Arrays) -> Ids | None:
-    """The ids that arrays of a dataset have, if they have some."""
+    """Return the ids in the arrays of a dataset, or None if there are none."""
     if "ids" in arrays:
         return NumberIds(arrays["ids"])
     return TextIds(arrays["id_ends"], arrays["id_text"]) if "id_ends" in arrays else None

@@ -1,4 +1,4 @@
-"""Refusals of the services. They know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
+"""Exceptions of the services, which know nothing of HTTP. For bad input there is InvalidInput of `core.errors`."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -8,44 +8,44 @@ from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import Manifest
 
 Check = Callable[[str | None], None]
-"""Is told the digest of what is there, "" where it has none yet, None for nothing; raises if it is to be left alone."""
+"""Receives the digest of the stored object, "" if it has none yet, None if there is no object; raises to protect it."""
 
 
 def accept_any(digest: str | None) -> None:
-    """The check that whatever is there passes."""
+    """Accept whatever is stored; the default `Check`."""
     del digest
 
 
 def digest_in(kind: type[Manifest], stored: bytes) -> str:
-    """The digest in a manifest as it is stored; "" where it cannot be read."""
+    """Return the digest in a stored manifest, or "" if it cannot be read."""
     with suppress(StoreDamaged, NewerVersion):
         return kind.parse(stored).digest
     return ""
 
 
 class MapNotFound(Exception):
-    """There is no map of that name."""
+    """There is no map with that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no map {name!r}")
 
 
 class DatasetNotFound(Exception):
-    """There is no dataset of that name."""
+    """There is no dataset with that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no dataset {name!r}")
 
 
 class IndexNotFound(Exception):
-    """There is no index of that name."""
+    """There is no index with that name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no index {name!r}")
 
 
 class VectorNotFound(Exception):
-    """The index has no vector of that id."""
+    """The index has no vector with that id."""
 
     def __init__(self, name: str, vector_id: int | str) -> None:
         super().__init__(f"index {name!r} has no vector {vector_id!r}")
@@ -56,7 +56,7 @@ class ArrayNotFound(Exception):
 
 
 class MapExists(Exception):
-    """Another spec has the name."""
+    """A map with another spec has the name."""
 
     def __init__(self, name: str, digest: str | None) -> None:
         which = "is being built" if digest is None else f"exists (digest {digest})"
@@ -64,12 +64,12 @@ class MapExists(Exception):
 
 
 class NotReady(Exception):
-    """A thing is still being made, or could not be.
+    """A map or an index is still being built, or its job failed.
 
     Args:
-        name: of the thing.
+        name: name of the map or index.
         job: id of its job.
-        error: why the job failed, if it did.
+        error: reason why the job failed; None if it did not.
     """
 
     called: ClassVar[str]
@@ -81,19 +81,19 @@ class NotReady(Exception):
 
 
 class MapNotReady(NotReady):
-    """The map is still being built, or could not be."""
+    """The map is still being built, or its job failed."""
 
     called = "map"
 
 
 class IndexNotReady(NotReady):
-    """A job still finds the bands of the index, or could not."""
+    """The job that finds the bands of the index has not finished, or failed."""
 
     called = "index"
 
 
 class DatasetExists(Exception):
-    """Other rows have the name."""
+    """A dataset of other rows has the name."""
 
     def __init__(self, name: str, digest: str) -> None:
         super().__init__(f"a dataset {name!r} of other rows exists (digest {digest}); delete it or take another name")
@@ -107,7 +107,7 @@ class IndexExists(Exception):
 
 
 class MapInUse(Exception):
-    """Indexes are over the map."""
+    """Indexes use the map."""
 
     def __init__(self, name: str, indexes: Sequence[str]) -> None:
         noun = "index" if len(indexes) == 1 else "indexes"

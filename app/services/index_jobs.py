@@ -1,4 +1,4 @@
-"""Work on indexes that jobs do, or end: making them with the bands that a target wants, and finding duplicates."""
+"""Jobs on indexes: creation of indexes with the bands that a target needs, and search for duplicates."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ PUT_INDEX = "put-index"
 
 
 class IndexCreation(NamedTuple):
-    """Makes indexes with the bands that a target wants."""
+    """Creates indexes with the bands that a target needs."""
 
     store: IndexStore
     indexes: Indexes
@@ -42,19 +42,19 @@ class IndexCreation(NamedTuple):
     def create(
         self, name: str, asked: AskedIndex, ttl: int | None, owner: str, progress: Progress | None
     ) -> tuple[IndexRecord, bool]:
-        """Make an index with a target, unless the same is there; or have a job do so, where the progress ends it.
+        """Create an index with a target, unless the same index exists; a job does so if the progress ends the work.
 
-        Without a progress, the job does all of it. Its name is taken at once.
+        Without `progress`, a job does all the work. It reserves the name of the index at once.
 
         Returns:
             The record, and whether the index is new.
 
         Raises:
-            DatasetNotFound: the dataset of the target is not there.
-            InvalidInput: nothing has the recall that is wanted, or the dataset does not tell.
+            DatasetNotFound: the dataset of the target does not exist.
+            InvalidInput: no search reaches the requested recall, or the dataset does not suffice to tell.
             TooLarge: the advice takes more memory than any job may.
-            TooManyJobs: it takes a job, and as many wait as may.
-        It raises what `Indexes.create` does, too.
+            TooManyJobs: a job is needed, and the job queue is full.
+        Also raises what `Indexes.create` raises.
         """
         there = self.indexes.there(name, asked, ttl)
         if there is not None:
@@ -83,15 +83,15 @@ class IndexCreation(NamedTuple):
         return self.indexes.create(name, asked, ttl, owner, submit=submit)
 
     def go_on(self, payload: Mapping[str, Any], context: JobContext) -> None:
-        """Find the bands of the index whose name is reserved for the job, and have it stand.
+        """Find the bands of the index whose name the job has reserved, and make the index ready.
 
         Raises:
-            InvalidInput: nothing has the recall that is wanted, or what the target names is not the same any more.
-            NotMine: the index is not wanted any more.
+            InvalidInput: no search reaches the requested recall, or the map or dataset of the request has changed.
+            NotMine: the index is no longer wanted.
         """
         reserved = self.store.find(payload["name"])
         if reserved is None or reserved.job != context.job_id:
-            # An earlier attempt may have made the index and died before it could say so.
+            # An earlier attempt may have made the index and died before it could report success.
             return
         try:
             measurement = self._measurement(AskedIndex.model_validate_json(reserved.asked))
@@ -115,7 +115,7 @@ class IndexCreation(NamedTuple):
 
 
 def _banding(measurement: Measurement, progress: Progress) -> Banding | None:
-    """The bands that have the recall, None for a scan that has it; InvalidInput where nothing has."""
+    """Return the bands that reach the recall, or None if a scan is best; raise InvalidInput if nothing reaches it."""
     try:
         answer: Mapping[str, Any] = measurement.run(progress).answer
     except InvalidInput as error:
@@ -129,12 +129,12 @@ def _banding(measurement: Measurement, progress: Progress) -> Banding | None:
 
 
 def _of_target(error: InvalidInput) -> InvalidInput:
-    """The refusal, which points to where the body of an index names the dataset."""
+    """Return the error with a pointer to the dataset in the body of a request for an index."""
     return InvalidInput(error.detail, "/target/dataset") if error.pointer == "/dataset" else error
 
 
 DUPLICATES = "duplicates"
-# Of an id, as it is kept, as Python has it, and in the answer.
+# Memory for an id: as stored, as a Python object, and in the answer.
 _BYTES_PER_ID = 192
 
 
@@ -142,24 +142,26 @@ class DuplicatesAnswer(Described):
     """The duplicates in an index."""
 
     clusters: list[list[int | str]]
-    """Ids of vectors that are joined by pairs of the similarity wanted or more, two at least, in their order; large
-    clusters first. Two of a cluster may be less similar than that, where others stand between.
+    """Clusters of at least two ids of vectors, in order; each vector is linked to others of its cluster by pairs of the
+    requested similarity or more. Large clusters come first. Two vectors of a cluster may be less similar, if others
+    connect them.
     """
     size: int
-    """How many vectors the index held."""
+    """Number of vectors in the index."""
     min_similarity: float
     standard_error: float | None
-    """Of estimates of that similarity: pairs that are within a few of it may be on either side. It is 0 for a
-    similarity of 1, which pairs some 3/s below it are taken for too, s being the number of hashes.
+    """Standard error of similarity estimates at `min_similarity`: pairs within a few standard errors of it may be on
+    either side. It is 0 for a similarity of 1, although pairs some 3/s below 1 can be found too, s being the number of
+    hashes.
     """
     compared: int
-    """How often two vectors were compared. Pairs that were not are certain to be less similar, by their codes, or were
-    of one cluster already.
+    """Number of comparisons of two vectors. Pairs that were not compared are certain to be less similar, by their
+    codes, or were in one cluster already.
     """
 
 
 class IndexDuplicates(NamedTuple):
-    """Has jobs find duplicates in indexes, and does their work, on so many threads."""
+    """Finds duplicates in indexes by jobs, each on `threads` threads."""
 
     indexes: Indexes
     images: Images
@@ -168,12 +170,12 @@ class IndexDuplicates(NamedTuple):
     threads: int
 
     def submit(self, name: str, options: DuplicatesOptions, owner: str = "") -> JobRecord:
-        """Have a job find the duplicates in an index; it is `owner`'s in the account of the store.
+        """Submit a job that finds the duplicates in an index; the job counts towards `owner`'s quota.
 
         Raises:
             IndexNotFound: there is no such index.
-            TooLarge: it takes more memory than a job may.
-            TooManyJobs: as many jobs wait as may.
+            TooLarge: the work takes more memory than a job may.
+            TooManyJobs: the job queue is full.
             QuotaExceeded: there is no room for the job.
         """
         opened = self.indexes.open(name)
@@ -183,7 +185,7 @@ class IndexDuplicates(NamedTuple):
         return self.jobs.submit(DUPLICATES, payload, subject={"index": name}, owner=owner)
 
     def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
-        """The answer of a job, as JSON; InvalidInput if its index is not there any more."""
+        """Compute the answer of a job, as JSON; raise InvalidInput if its index no longer exists."""
         name, options = payload["index"], DuplicatesOptions.model_validate_json(payload["options"])
 
         def find() -> bytes:
@@ -203,13 +205,13 @@ class IndexDuplicates(NamedTuple):
 
 
 def _whole(opened: OpenIndex) -> OpenIndex:
-    """The index as one that is scanned: its own bands are for searches, and would be sorted for nothing."""
+    """Return the index without its bands: these serve searches only, and sorting vectors into them would be wasted."""
     manifest = opened.manifest.model_copy(update={"bands": None, "rows_per_band": None})
     return opened._replace(manifest=manifest, layout=opened.layout._replace(banding=None))
 
 
 def _write_answer(options: DuplicatesOptions, opened: OpenIndex, image: Image, found: Duplicates, least: int) -> bytes:
-    """The answer, as JSON."""
+    """Return the answer as JSON."""
     _, errors = opened.codes.similarities(np.array([least]))
     told = {
         "size": image.size,
@@ -217,13 +219,13 @@ def _write_answer(options: DuplicatesOptions, opened: OpenIndex, image: Image, f
         "standard_error": float(errors[0]),
         "compared": found.compared,
     }
-    # Cluster by cluster, as all ids of an index take much memory in Python.
+    # One cluster at a time, as all ids of an index take much memory as Python objects.
     clusters = b",".join(map(orjson.dumps, _ids(image, found)))
     return b'{"clusters":[' + clusters + b"]," + orjson.dumps(told)[1:]
 
 
 def _ids(image: Image, found: Duplicates) -> Iterator[list[int | str]]:
-    """The ids of each cluster, numbers first."""
+    """Yield the ids of each cluster, sorted, numbers first."""
     ids = np.array([one for block in image.ids for one in labels.every(block)], np.object_)
     for slots in found.clusters():
         yield sorted(map(labels.read, ids[slots]), key=lambda one: (isinstance(one, str), one))

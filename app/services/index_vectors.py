@@ -1,4 +1,4 @@
-"""The vectors of indexes: puts them in, takes them out, finds the nearest to others; codes in use are in memory."""
+"""Vectors of indexes: insertion, removal and search; the codes of indexes in use are kept in memory."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -25,14 +25,14 @@ from app.services.vectors import warnings_of
 from app.store.errors import StoreDamaged
 from app.store.indexes import BLOCK, MARK_BYTES, Block, Entry, IndexFull, IndexManifest, IndexState, IndexStore
 
-# Blocks, or vectors to be compared exactly, that are read by one call: some megabytes.
+# Bytes of blocks, or of vectors for exact comparison, that one call reads.
 _BYTES_AT_ONCE = 1 << 22
-# Of an id and its length, as most are. An index of longer ones is refused when it is looked at.
+# Memory for an id and its length, in most indexes. An index of longer ids is refused when a snapshot is taken.
 _BYTES_OF_ID = 32
 
 
 class _Held:
-    """The codes of one index, and which of its blocks they are of."""
+    """Codes of one index in memory, and the revisions of its blocks that they belong to."""
 
     def __init__(self, manifest: IndexManifest) -> None:
         self.codes = HeldCodes(layout(manifest))
@@ -42,32 +42,32 @@ class _Held:
 
     @property
     def bytes(self) -> int:
-        """Memory that it takes."""
+        """Memory that the codes take."""
         return self.codes.nbytes + self.revisions.nbytes
 
 
 class Images:
-    """The codes of indexes in use, in a cache."""
+    """Snapshots of the codes of indexes in use, in a cache."""
 
     def __init__(self, store: IndexStore, cache: Cache) -> None:
         self._store, self._cache = store, cache
 
     def most(self, manifest: IndexManifest) -> int:
-        """How many vectors an index may hold, for the cache of a process to have room for it."""
+        """Return the most vectors that an index may hold, so that the cache of a process has room for its codes."""
         return self._cache.limit // self._bytes_per_vector(manifest)
 
     def refusal(self, manifest: IndexManifest, full: IndexFull) -> TooLarge:
-        """The refusal of vectors that an index may not hold beside the others."""
+        """Return the error for vectors that would make an index larger than the cache allows."""
         each = self._bytes_per_vector(manifest)
         detail = f"{full}, as each process holds their codes in its cache; cache_bytes is {self._cache.limit}"
         return TooLarge(detail, limit="cache_bytes", allowed=self._cache.limit, value=full.wanted * each)
 
     @contextmanager
     def looked_at(self, manifest: IndexManifest, state: IndexState) -> Iterator[Image]:
-        """The codes of an index, as they are in the store now or later, if it has been in this state.
+        """Yield a snapshot of an index's codes, of this state or a later one in the store.
 
         Raises:
-            Gone: the index is not there any more.
+            Gone: the index no longer exists.
             StoreDamaged: blocks are missing.
             TooLarge: the cache has no room for the index.
         """
@@ -94,8 +94,8 @@ class Images:
         return layout(manifest).most_bytes_per_vector + _BYTES_OF_ID
 
     def _read_changes(self, manifest: IndexManifest, held: _Held) -> None:
-        """Read the blocks that have changed, until all that are held are of one moment."""
-        held.revision = -1  # in between, and if the store fails, they are of no moment
+        """Read the blocks that have changed, until all blocks in memory belong to one revision."""
+        held.revision = -1  # until then, and if the store fails, the blocks belong to no revision
         wanted: NDArray[np.intp] = np.empty(0, np.intp)
         at_once = max(1, _BYTES_AT_ONCE // (BLOCK * (MARK_BYTES + manifest.code_bytes)))
         while True:
@@ -122,7 +122,7 @@ class Images:
 
 
 def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
-    """A block of n vectors as images take it; StoreDamaged if it is none."""
+    """Return a stored block of n vectors in the form that snapshots take; raise StoreDamaged if it is invalid."""
     stride = MARK_BYTES + manifest.code_bytes
     if len(block.codes) != BLOCK * stride or labels.count(block.ids) != n:
         raise StoreDamaged(f"a block of index {manifest.name!r} has {len(block.codes)} and {len(block.ids)} bytes")
@@ -132,19 +132,19 @@ def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
 
 
 Result = dict[str, Any]
-"""What is found for a query: the members of a `SearchResult`."""
+"""Result of one query: the members of a `SearchResult`."""
 
-# So many multiplications take as long as comparing a byte of codes, or as finding a vector in a bucket; as telling of
-# a query, whatever is found for it; and as asking the store for vectors to compare one with.
+# Costs, in multiplications: comparing a byte of codes; finding a vector in a bucket; answering a query, whatever is
+# found; reading from the store the vectors that are compared exactly with a query.
 _PER_BYTE, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 40, 200_000, 4_000_000
-# Of a query, and of a vector that is found for it, as Python holds them, with an id and three numbers.
+# Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.
 _BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
-# Of a character of an id in JSON, at most.
+# Most bytes of one character of an id in JSON.
 _CHARACTER_BYTES = 6
 
 
 class Search:
-    """A search of what an index holds at one moment."""
+    """Search in a snapshot of an index."""
 
     def __init__(
         self, store: IndexStore, limits: Limits, opened: OpenIndex, image: Image, options: SearchOptions, threads: int
@@ -159,7 +159,7 @@ class Search:
         self._spent, self._nbytes = 0, 0
 
     def results(self, rows: Rows) -> list[Result]:
-        """What is found for each row; raises what `IndexVectors.search` raises."""
+        """Return the result of each row; raise what `IndexVectors.search` raises."""
         opened, image, options = self._opened, self._image, self._options
         n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
@@ -184,18 +184,18 @@ class Search:
         if not self._exactly:
             return self._write_result(ids, {"similarity": similarity, "standard_error": error}, hits)
         exact = self._exact(row, ids)
-        order = np.argsort(-exact, kind="stable")  # of equal ones, those that agree in more codes
+        order = np.argsort(-exact, kind="stable")  # among equal ones, those that agree in more codes come first
         order = order[exact[order] >= (self._options.min_similarity or -np.inf)][: self._options.k]
         numbers = {"similarity": similarity[order], "standard_error": error[order], "exact": exact[order]}
         return self._write_result([ids[i] for i in order], numbers, hits)
 
     def _write_result(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
-        self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some are longer than all else that is told of a vector
+        self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector
         told: Result = {"ids": [labels.read(one) for one in ids]}
         return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
 
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
-        """The similarities of a row with vectors, as they are kept now; NaN with those that are gone."""
+        """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
         opened, found = self._opened, np.full(len(ids), np.nan)
         kernel, input_dim = opened.feature_map.kernel, opened.feature_map.spec.input_dim
         per_vector = 1 + opened.state.nbytes // max(1, opened.state.size)
@@ -216,22 +216,22 @@ class Search:
             raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
     def _take(self, nbytes: int) -> None:
-        """Count what is found; TooLarge if it is too much for one answer."""
+        """Count the memory of results; raise TooLarge if it is too much for one answer."""
         self._nbytes += nbytes
         self._limits.check_result(self._nbytes)
 
     def _spend(self, operations: int, n: int = 0) -> None:
-        """Count work; TooLarge if it is too much for one request."""
+        """Count work; raise TooLarge if it is too much for one request."""
         self._spent += operations
         self._limits.check_operations(self._spent, n)
 
 
 Warnings = tuple[str, ...]
-"""What is doubtful, a sentence each."""
+"""Doubts about the codes, one sentence each."""
 
 
 class IndexVectors:
-    """The vectors of indexes. Methods raise what `Indexes.open` raises; a call may use so many `threads`."""
+    """Operations on the vectors of indexes. Methods raise what `Indexes.open` raises, and may use `threads` threads."""
 
     def __init__(
         self, store: IndexStore, indexes: Indexes, images: Images, datasets: Datasets, limits: Limits, threads: int
@@ -240,23 +240,24 @@ class IndexVectors:
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
     def upsert(self, name: str, read: Callable[[int, CheckCount], Batch], owner: str = "") -> tuple[int, Warnings]:
-        """Put vectors into an index, in the place of those with the same ids; all of them, or none.
+        """Put vectors into an index, all of them or none; they replace vectors with the same ids.
 
-        `read` is told the length of a row, and what to ask whether so many vectors may come. They are `owner`'s in the
-        account of the store, whoever has made the index.
+        `read` receives the length of a row, and a function that checks the number of vectors. The vectors count towards
+        `owner`'s quota, whoever created the index.
 
         Returns:
-            How many they are, and what is doubtful about their codes.
+            The number of vectors, and doubts about their codes.
 
         Raises:
-            InvalidInput: a vector has no codes; ids or tags are none, or not as many; or an id comes twice.
-            TooLarge: they are too many at once, or for the memory of a process.
-            QuotaExceeded: there is no room for them.
+            InvalidInput: a vector has no codes; ids or tags are invalid, or their number differs from that of the
+                vectors; or an id occurs twice.
+            TooLarge: there are too many vectors for one request, or for the memory of a process.
+            QuotaExceeded: there is no room for the vectors.
         """
         return latest(lambda: self._upsert(self._indexes.open(name), read, owner))
 
     def remove(self, name: str, vector_id: int | str, owner: str = "") -> None:
-        """For an owner, take a vector out of an index; VectorNotFound if there is none of this id."""
+        """Remove a vector from an index, for an owner; raise VectorNotFound if there is none with this id."""
         written = labels.encode_id(vector_id, "")
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
             raise VectorNotFound(name, vector_id)
@@ -264,13 +265,13 @@ class IndexVectors:
     def search(
         self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]
     ) -> tuple[list[Result], Warnings]:
-        """The nearest vectors to each of some others, see `Search.results`, and what is doubtful about their codes.
+        """Find the nearest vectors to each query, see `Search.results`; also return doubts about the queries' codes.
 
-        `read` is told the length of a row.
+        `read` receives the length of a row.
 
         Raises:
-            InvalidInput: a vector has no codes, or exact similarities are wanted where vectors are not kept.
-            TooLarge: the work, or what is found, passes a limit.
+            InvalidInput: a query has no codes, or exact similarities are requested of an index that keeps codes only.
+            TooLarge: the work or the results exceed a limit.
         """
 
         def look() -> tuple[list[Result], Warnings]:

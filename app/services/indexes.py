@@ -1,4 +1,4 @@
-"""Indexes: what clients ask of them and see, their codes, and those in use."""
+"""Indexes: requests for them, their records and codes, and the indexes in use."""
 
 import hashlib
 import logging
@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 
 import cachetools
 import numpy as np
-from pydantic import BaseModel, Field, model_validator
+from pydantic import Field, model_validator
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.errors import InvalidInput
@@ -49,27 +49,27 @@ Warnings = Annotated[
 
 
 class Target(Frozen):
-    """What searches of an index are to find, for bands to be chosen by."""
+    """Requirements for searches of an index, from which its bands are chosen."""
 
     recall: float = Field(gt=0, lt=1)
     """Share of the k most similar vectors that a search is to find, on average."""
     k: int = Field(ge=1, le=100)
-    """How many vectors a search is to find."""
+    """Number of vectors that a search is to find."""
     dataset: str = Field(pattern=NAME_PATTERN)
-    """Rows like those that the index will hold, best all of them."""
+    """Name of a dataset of rows like those that the index will hold, ideally all of them."""
 
 
 class AskedIndex(Frozen):
-    """An index to be made: over which map, how it is searched, what it keeps."""
+    """An index to create: its map, how searches work, and what it keeps."""
 
     map: str = Field(pattern=NAME_PATTERN)
-    """Name of the map whose codes it keeps."""
+    """Name of the map whose codes the index keeps."""
     bands: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_BANDS)] | None = None
     rows_per_band: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_ROWS_PER_BAND)] | None = None
     target: Annotated[Target, Field(description=_TARGET)] | None = None
     keep: Literal["codes", "vectors"] = "codes"
-    """`codes`: similarities are estimated. `vectors`: these are kept too, and the best candidates of a search are
-    compared exactly.
+    """`codes`: only codes are kept, and similarities are estimated. `vectors`: the vectors are kept too, and the best
+    candidates of a search are compared exactly.
     """
 
     @model_validator(mode="after")
@@ -83,11 +83,11 @@ class AskedIndex(Frozen):
 
     @property
     def banding(self) -> Banding | None:
-        """The bands that were asked for."""
+        """The requested bands; None if there are none."""
         return _banding(self.bands, self.rows_per_band)
 
     def check(self, s: int) -> None:
-        """Raise InvalidInput for bands of more codes than a vector has."""
+        """Raise InvalidInput if the bands need more codes than a vector has."""
         wanted = (self.bands or 0) * (self.rows_per_band or 0)
         if wanted > s:
             detail = f"{self.bands} bands of {self.rows_per_band} codes are {wanted}; vectors of the map have {s}"
@@ -100,73 +100,79 @@ class IndexRecord(Described):
     name: str
     status: Literal["building", "ready", "failed"]
     error: JobError | None
-    """Why its job failed."""
+    """Reason why the job of the index failed."""
     job: str | None
-    """Link of the job that finds bands for its target, or could not; null when it is ready."""
+    """Link of the job that finds bands for the target, or that failed to; null when the index is ready."""
     map: str
-    """Name of the map whose codes it keeps."""
+    """Name of the map whose codes the index keeps."""
     keep: Literal["codes", "vectors"]
     banding: Literal["bands", "scan"] | None
-    """`bands`: a search looks at the vectors that share a band with the query. `scan`: at all codes. null before a job
-    has found out which.
+    """`bands`: a search looks at the vectors that share a band with the query. `scan`: a search looks at the codes of
+    all vectors. null until a job has chosen one of the two.
     """
     bands: int | None
-    """Number of bands; null for a scan, and before a job has found them."""
+    """Number of bands; null for a scan, and until a job has found the bands."""
     rows_per_band: int | None
-    """Codes of a band; null where `bands` is."""
+    """Codes per band; null if `bands` is null."""
     s: int
-    """Codes of a vector."""
+    """Codes per vector."""
     bits: int
-    """Of a code."""
+    """Bits per code."""
     size: int
-    """Vectors in it."""
+    """Number of vectors in the index."""
     bytes: int
-    """Size of what is kept."""
+    """Size of the stored data, in bytes."""
     created_at: datetime
     ttl: int | None
-    """Seconds that it lives after its last use: a search or a change. null for ever."""
+    """Seconds that the index lives after its last use, which is a search or a change; null for ever."""
     expires_at: datetime | None
-    """When it is deleted by itself if it is not used before; null for never, and while a job finds its bands. A use
-    moves it on where more than a sixteenth of `ttl` has passed.
+    """When the index is deleted if it is not used before; null for never, and while a job finds its bands. A use
+    postpones this time if more than a sixteenth of `ttl` has passed.
     """
 
 
-class IndexPage(BaseModel):
-    """Indexes in order of their names."""
+class IndexPage(Described):
+    """A page of indexes in order of their names."""
 
     indexes: list[IndexRecord]
-    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+    next: str | None
+    """Cursor of the next page, null on the last one."""
 
 
-class UpsertAnswer(BaseModel):
-    """What has become of a batch of vectors."""
+class UpsertAnswer(Described):
+    """The result of putting a batch of vectors into an index."""
 
-    upserted: int = Field(description="How many vectors it had, new and replaced ones.")
+    upserted: int
+    """How many vectors it had, new and replaced ones."""
     warnings: Warnings = None
 
 
-class SearchResult(BaseModel):
-    """What is found for one query, best first."""
+class SearchResult(Described):
+    """The vectors found for one query, best first."""
 
     ids: list[int | str]
-    similarity: list[float] = Field(description="Estimated from codes. An estimate may be below 0.")
-    standard_error: list[float] = Field(
-        description="Of the estimates, by the rate at which codes agree. It is 0 where all agree or none does, which "
-        "is no certainty. Of the best of many, estimates are too high: that is not in it."
-    )
-    exact: list[float] | None = Field(None, description="Of the vectors themselves; only where these are compared.")
-    candidates: int = Field(description="How many vectors it was compared with.")
+    similarity: list[float]
+    """Estimated from codes. An estimate may be below 0."""
+    standard_error: list[float]
+    """Of the estimates, by the rate at which codes agree. It is 0 where all agree or none does, which is no certainty.
+    Of the best of many, estimates are too high: that is not in it.
+    """
+    exact: list[float] | None = None
+    """Of the vectors themselves; only where these are compared."""
+    candidates: int
+    """How many vectors it was compared with."""
 
 
-class SearchAnswer(BaseModel):
-    """What a search has found."""
+class SearchAnswer(Described):
+    """The results of a search."""
 
-    results: list[SearchResult] = Field(description="One for each query, in their order.")
+    results: list[SearchResult]
+    """One for each query, in their order."""
     warnings: Warnings = None
 
 
 def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
-    """The record of an index that holds so much."""
+    """Return the record of an index in this state."""
     banding = "scan" if manifest.bands is None else "bands"
     more = {"status": manifest.state.value, "map": manifest.map.name, "size": state.size, "bytes": state.nbytes}
     job = {"banding": banding} if manifest.job is None else {"banding": None, "job": link(manifest.job)}
@@ -174,7 +180,7 @@ def record(manifest: IndexManifest, state: IndexState) -> IndexRecord:
 
 
 def layout(manifest: IndexManifest) -> Layout:
-    """How an index keeps its vectors."""
+    """Return the layout in which an index keeps its vectors."""
     return Layout(manifest.s, manifest.bits, _banding(manifest.bands, manifest.rows_per_band), BLOCK)
 
 
@@ -182,35 +188,36 @@ def _banding(bands: int | None, rows_per_band: int | None) -> Banding | None:
     return None if bands is None or rows_per_band is None else Banding(bands, rows_per_band)
 
 
-# Standard errors by which an estimate may be too low where an exact similarity will decide.
+# If an exact similarity decides later, estimates may be too low by this many standard errors.
 _ERRORS = 3.0
-# Of a rate: a law and its inverse are splines, which agree to 2e-9.
+# Rounding error of a rate: a collision model and its inverse are splines, which agree to 2e-9.
 _ROUNDING = 1e-8
 
 
 class IndexCodes(NamedTuple):
-    """How an index writes the codes of a map."""
+    """Codec of an index: how vectors are written as codes of its map."""
 
     law: CodeLaw
 
     @property
     def s(self) -> int:
-        """Codes of a row."""
+        """Codes per row."""
         return self.law.s
 
     @property
     def bits(self) -> int:
-        """Of a code."""
+        """Bits per code."""
         return self.law.encoder.bits
 
     def pack(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:
-        """The packed codes of rows, (n, ⌈s·bits/8⌉); InvalidInput names those that have none."""
+        """Return the packed codes of rows, (n, ⌈s·bits/8⌉); raise InvalidInput naming the rows that have no codes."""
         return feature_map.codes(rows, self.law.encoder, pause=pause)
 
     def least(self, similarity: float, is_decided_later: bool) -> int:
-        """In how many codes rows must agree for their similarity to be estimated as so large, or for it to be likely.
+        """Return the number of codes in which rows must agree to have an estimated similarity of at least `similarity`.
 
-        The latter is for rows that are compared exactly later; then 0 asks for nothing, as no kernel is less.
+        With `is_decided_later`, the rows are compared exactly later, and the number is lower, so that similar rows are
+        likely to be included. It is 0 for a similarity of 0 or less, as no kernel is below 0.
         """
         if is_decided_later and similarity <= 0:
             return 0
@@ -220,7 +227,7 @@ class IndexCodes(NamedTuple):
         return max(0, ceil((rate - _ROUNDING) * self.s))
 
     def similarities(self, counts: Whole) -> tuple[Matrix, Matrix]:
-        """Estimates and their standard errors."""
+        """Return similarity estimates and their standard errors, for numbers of agreeing codes."""
         found = self.law.kernel(counts)
         return found.value, found.standard_error
 
@@ -228,28 +235,28 @@ class IndexCodes(NamedTuple):
 logger = logging.getLogger(__name__)
 
 Submit = Callable[[str, Reservation], object]
-"""Submits a job of this id, which holds the name of an index."""
+"""Submits a job with this id, which holds the name of an index by the reservation."""
 
-# Manifests that are remembered, for one call to the store to do.
+# Most manifests that are remembered; opening an index then takes one call to the store.
 _REMEMBERED = 1024
 
 
 class OpenIndex(NamedTuple):
-    """An index that is being used."""
+    """Index that is being used."""
 
     manifest: IndexManifest
     state: IndexState
     feature_map: FeatureMap
-    """The map that its codes are of."""
+    """Map whose codes the index keeps."""
     codes: IndexCodes
     layout: Layout
 
 
 class Indexes:
-    """The indexes of the service. One that has expired is not there.
+    """Indexes of the service. An expired index counts as missing.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of an index to use, IndexNotFound.
-    `unfit` says why the store cannot be trusted with new indexes, None if it can.
+    Every method may raise StoreUnavailable or StoreDamaged; methods that use an index by name raise IndexNotFound.
+    `unfit` returns the reason why the store cannot be trusted with new indexes, or None if it can.
     """
 
     def __init__(
@@ -275,47 +282,47 @@ class Indexes:
         banding: Banding | None = None,
         submit: Submit | None = None,
     ) -> tuple[IndexRecord, bool]:
-        """Make an index, unless the same is there; it lives `ttl` seconds after its last use, None for ever.
+        """Create an index, unless the same exists; it lives `ttl` seconds after its last use, or for ever if None.
 
-        A new one is `owner`'s in the account of the store. Where its bands were left to a target, it has this banding,
-        or `submit` submits the job that is to find them, which holds its name until then.
+        A new index counts towards `owner`'s quota. If a target decides its bands, it has this `banding`; or `submit`
+        submits the job that finds the bands and holds the name of the index until then.
 
         Returns:
             The record, and whether the index is new.
 
         Raises:
-            IndexExists: another one has the name.
+            IndexExists: another index has the name.
             MapNotFound: there is no such map.
-            MapNotReady: it is still being built, or could not be.
-            InvalidInput: it gives no codes, or not as many as the bands want.
+            MapNotReady: the map is still being built, or its job failed.
+            InvalidInput: the map has no codes, or fewer than the bands need.
             QuotaExceeded: there is no room for another name.
-            TooManyJobs: it takes a job, and as many wait as may.
+            TooManyJobs: a job is needed, and the job queue is full.
         """
         text = asked.model_dump_json(exclude_none=True)
         while True:
             there, created = self._find_standing(name), False
             if there is None:
-                with suppress(NameTaken):  # another was faster
+                with suppress(NameTaken):  # another request was faster
                     there, created = self._make(name, asked, banding or asked.banding, text, ttl, owner, submit)
-            if there is None:  # nor is the map any more
+            if there is None:  # another request took the name, or the map has changed
                 continue
             found = self._same(there, text, ttl, created)
             if found is not None:
                 return found, created
 
     def there(self, name: str, asked: AskedIndex, ttl: int | None) -> IndexRecord | None:
-        """The record of an index that was asked for in the same way, which lives on as `ttl` says; None without one.
+        """Return the record of an index if the same was requested before, and renew its `ttl`; None if there is none.
 
-        A job may be still to find its bands. One that has failed is in nobody's way.
+        Its job may still be looking for bands. An index whose job failed counts as missing.
 
         Raises:
-            IndexExists: another one has the name.
+            IndexExists: another index has the name.
         """
         there = self._find_standing(name)
         return None if there is None else self._same(there, asked.model_dump_json(exclude_none=True), ttl)
 
     def _same(self, there: IndexManifest, asked: str, ttl: int | None, created: bool = False) -> IndexRecord | None:
-        """The record of an index that was put again, or just now; None if it is gone."""
+        """Renew an index that was requested again, or just created, and return its record; None if it is gone."""
         if there.asked != asked:
             raise IndexExists(there.name)
         renewed = there if created else self._store.renew(there, ttl)
@@ -323,20 +330,20 @@ class Indexes:
         return None if found is None else record(*found)
 
     def get(self, name: str) -> IndexRecord:
-        """The record of an index."""
+        """Return the record of an index."""
         found = self._store.look(name)
         if found is None:
             raise IndexNotFound(name)
         return record(*found)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> IndexPage:
-        """A page of records in order of their names."""
+        """Return a page of records in order of their names."""
         manifests, after = self._store.page(prefix, cursor, limit)
         every = (self._store.look(manifest.name, manifest) for manifest in manifests)
         return IndexPage(indexes=[record(*found) for found in every if found is not None], next=after)
 
     def delete(self, name: str) -> None:
-        """Remove an index, with all that is kept for it, and cancel its job; of many at once, one removes it."""
+        """Delete an index with everything stored for it, and cancel its job; of concurrent calls, only one succeeds."""
         gone: list[IndexManifest] = []
 
         def note(stored: bytes, receipt: str) -> None:
@@ -350,7 +357,7 @@ class Indexes:
             self._pins.unpin(manifest.map.name, Index(name, manifest.token))
 
     def open(self, name: str) -> OpenIndex:
-        """An index to be used, which so lives on, as it is now; IndexNotReady if a job is to find its bands still."""
+        """Return an index for use, which extends its life; raise IndexNotReady if its job has not found its bands."""
         with self._knowing:
             known = self._known.get(name)
         found = self._store.look(name, known)
@@ -379,9 +386,9 @@ class Indexes:
         owner: str,
         submit: Submit | None,
     ) -> tuple[IndexManifest | None, bool]:
-        """Make an index or hold its name, and have its map stay; what has the name then, and whether it is this one.
+        """Create an index or reserve its name, and pin its map; return the index with the name, and whether it is new.
 
-        It is None where the map has gone meanwhile.
+        The index is None if the map was deleted or replaced meanwhile.
         """
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no index is created there")
@@ -422,17 +429,17 @@ class Indexes:
         except (QuotaExceeded, NameTaken, TooManyJobs):
             self._pins.unpin(asked.map, pin)
             raise
-        if stored.token != manifest.token:  # another was faster
+        if stored.token != manifest.token:  # another request was faster
             self._pins.unpin(asked.map, pin)
         return stored, stored.token == manifest.token
 
     def _find_standing(self, name: str) -> IndexManifest | None:
-        """Find the index that has a name; None if there is none, or one that failed."""
+        """Find the index that has a name; return None if there is none, or if its job failed."""
         found = self._store.find(name)
         return None if found is None or found.state is State.failed else found
 
     def _note_use(self, manifest: IndexManifest) -> None:
         try:
             self._store.note_use(manifest)
-        except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
+        except (StoreUnavailable, StoreDamaged) as error:  # a store that refuses writes can still be read
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)

@@ -1,4 +1,4 @@
-"""Keys as they are asked for and shown, over HTTP and by command."""
+"""API keys: requests for them, and records of them, over HTTP and by command."""
 
 from datetime import datetime
 from typing import Annotated, Self
@@ -6,29 +6,27 @@ from typing import Annotated, Self
 from pydantic import AwareDatetime, BaseModel, Field, FutureDatetime, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from app.core.model import NAME_PATTERN, Frozen
+from app.core.model import NAME_PATTERN, Described, Frozen
 from app.store.account import UNLIMITED, Account, Quota
 from app.store.keys import Key, KeyStore, Role, TooManyKeys, draw_key
 
 
 class AskedKey(Frozen):
-    """A key as it is asked for."""
+    """A key to create."""
 
-    name: str = Field(pattern=NAME_PATTERN, description="What it is for. Several may have the same.")
-    role: Role = Field(
-        description="metrics: these alone. read: everything that changes nothing. write: maps, datasets and jobs too. "
-        "admin: keys too."
-    )
-    rate: float | None = Field(None, ge=0.001, le=1e6, description="Requests a second; null for any number.")
-    burst: int | None = Field(
-        None, ge=1, le=1_000_000, description="Requests at once after a pause; null for those of one second."
-    )
-    quota: int | None = Field(
-        None, ge=0, description="Bytes that what it creates, and puts into indexes, may take; null for any number."
-    )
-    expires_at: Annotated[AwareDatetime, FutureDatetime] | None = Field(
-        None, description="When it ends to be valid, with a time zone; null for never."
-    )
+    name: str = Field(pattern=NAME_PATTERN)
+    """What it is for. Several may have the same."""
+    role: Role
+    """metrics: these alone. read: everything that changes nothing. write: maps, datasets and jobs too. admin: keys too.
+    """
+    rate: float | None = Field(None, ge=0.001, le=1e6)
+    """Requests a second; null for any number."""
+    burst: int | None = Field(None, ge=1, le=1_000_000)
+    """Requests at once after a pause; null for those of one second."""
+    quota: int | None = Field(None, ge=0)
+    """Bytes that what it creates, and puts into indexes, may take; null for any number."""
+    expires_at: Annotated[AwareDatetime, FutureDatetime] | None = None
+    """When it ends to be valid, with a time zone; null for never."""
 
     @field_validator("burst")
     @classmethod
@@ -38,8 +36,8 @@ class AskedKey(Frozen):
         return burst
 
 
-class KeyRecord(BaseModel):
-    """A key without its text, and how much is kept of what it has created."""
+class KeyRecord(Described):
+    """A key without its text, and the storage that its data take."""
 
     id: str
     name: str
@@ -49,19 +47,22 @@ class KeyRecord(BaseModel):
     burst: int | None
     quota: int | None
     expires_at: datetime | None
-    last_used_at: datetime | None = Field(description="To a minute; null for never, and for over a year ago.")
-    bytes: int = Field(description="Bytes that what it has created, and put into indexes, takes now.")
+    last_used_at: datetime | None
+    """To a minute; null for never, and for over a year ago."""
+    bytes: int
+    """Bytes that what it has created, and put into indexes, takes now."""
 
     @classmethod
     def of(cls, key: Key, account: Account, last_used_at: datetime | None = None) -> Self:
-        """The record of a key."""
+        """Return the record of a key."""
         return cls(**dict(key), last_used_at=last_used_at, bytes=account.usage(key.id).nbytes)
 
 
 class CreatedKey(KeyRecord):
-    """A key that was made this moment."""
+    """A key that was just created."""
 
-    key: str = Field(description="The key itself. It is not kept, and so is shown this once.")
+    key: str
+    """The key itself. It is not kept, and so is shown this once."""
 
 
 class KeyList(BaseModel):
@@ -71,15 +72,15 @@ class KeyList(BaseModel):
 
 
 class KeyService:
-    """Create, list and revoke keys. Every method raises StoreUnavailable where the store does not answer."""
+    """Creates, lists and revokes keys. Every method raises StoreUnavailable if the store does not answer."""
 
     def __init__(self, store: KeyStore, account: Account) -> None:
         self._store, self._account = store, account
 
     def create(self, asked: AskedKey) -> CreatedKey:
-        """Make a key; TooManyKeys if there are enough."""
+        """Create a key; raise TooManyKeys if the limit is reached."""
         made = draw_key(**dict(asked))
-        # First, so that there is never a key without its quota.
+        # The quota is set first, so that there is never a key without its quota.
         self._account.allow(made.key.id, Quota(asked.quota))
         try:
             self._store.create(made.key)
@@ -89,13 +90,13 @@ class KeyService:
         return CreatedKey(**dict(KeyRecord.of(made.key, self._account)), key=made.text)
 
     def all(self) -> KeyList:
-        """Every key, oldest first."""
+        """Return all keys, oldest first."""
         keys = self._store.all()
         uses = self._store.last_uses([key.id for key in keys]) if keys else []
         return KeyList(keys=[KeyRecord.of(key, self._account, used) for key, used in zip(keys, uses, strict=True)])
 
     def revoke(self, key_id: str) -> bool:
-        """Remove a key; False if there is none. What it has created stays."""
+        """Revoke a key; return False if there is none. What it has created stays."""
         revoked = self._store.revoke(key_id)
         if revoked:
             self._account.allow(key_id, UNLIMITED)

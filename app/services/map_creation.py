@@ -1,4 +1,4 @@
-"""The creation of maps: found to be there, built at once, left to a job, or only tried."""
+"""Creation of maps: found to exist, built at once, left to a job, or only previewed."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -31,14 +31,15 @@ KIND = "build-map"
 
 
 class DatasetReplaced(InvalidInput):
-    """A dataset is not the one any more that it was when the work on it began."""
+    """A dataset has been replaced since the work on it began."""
 
 
 def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
-    """The rows of the datasets that a spec names, as they were when the work began, or its job was submitted.
+    """Return a function that reads the rows of a dataset, if they have the digest that they had when the work began.
 
-    A checkpoint says nothing of the rows it was learned from, so every attempt must get the same: those with the digest
-    that the dataset had then. Whatever is taken from one dataset is of the same rows, too.
+    A checkpoint does not contain the rows from which it was learned, so every attempt must get the same rows: those
+    with the digest that the dataset had when the work began or its job was submitted. Everything that is taken from one
+    dataset is also taken from the same rows.
     """
 
     def rows(dataset: str, pointer: str) -> Rows:
@@ -55,9 +56,9 @@ def kept_rows(datasets: Datasets, digests: Mapping[str, str]) -> RowsOf:
 
 
 def build_map(name: str, numbers: Settled, building: Building, ttl: int | None = None) -> NewMap:
-    """A map, built and not stored yet, which will live so long after its last use.
+    """Build a map, without storing it; `ttl` is its life in seconds after its last use.
 
-    Raises what the family's `build` does.
+    Raises what the family's `build` raises.
     """
     spec, asked, warnings = numbers
     made = build(spec, building)
@@ -68,14 +69,14 @@ def build_map(name: str, numbers: Settled, building: Building, ttl: int | None =
 def build_reservation(
     store: MapStore, datasets: Datasets, threads: int, payload: Mapping[str, Any], context: JobContext
 ) -> None:
-    """Build the map whose name is reserved for the job, and store it in the place of the reservation.
+    """Build the map whose name the job has reserved, and store it in place of the reservation.
 
     Raises:
-        NotMine: the map is not wanted any more.
+        NotMine: the map is no longer wanted.
     """
     reserved = store.find(payload["name"])
     if reserved is None or reserved.job != context.job_id:
-        # An earlier attempt may have stored the map and died before it could say so.
+        # An earlier attempt may have stored the map and died before it could report success.
         return
     try:
         spec, rows = MapSpec.model_validate_json(store.spec(reserved)), kept_rows(datasets, payload["digests"])
@@ -88,16 +89,16 @@ def build_reservation(
         raise NotMine(context.job_id) from None
 
 
-# Rows of a dataset as they are read, after the input, in the dtype of the map, and those that are learned from.
+# Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning.
 _COPIES_OF_ROWS = 4
 
 
 class Created(NamedTuple):
-    """The map that a creation has made, found, or left to a job."""
+    """Result of a creation: a map that was made, found, or left to a job."""
 
     record: MapRecord
     new: bool
-    """Whether this call has made the map, or had a job make it; False where it was there or being built."""
+    """Whether this call has made the map or left it to a job; False if it was ready or being built before."""
 
 
 class MapCreation(NamedTuple):
@@ -106,13 +107,13 @@ class MapCreation(NamedTuple):
     store: MapStore
     limits: Limits
     threads: int
-    """How many the building of a map may use."""
+    """Number of threads that the building of a map may use."""
     unfit: Callable[[], str | None]
-    """Says why the store cannot be trusted with new maps, None if it can."""
+    """Returns the reason why the store cannot be trusted with new maps, or None if it can."""
     jobs: Jobs
-    """Those that build maps that take long."""
+    """Jobs, one of which builds a map that takes too long for its request."""
     datasets: Datasets
-    """The datasets that samplers, length scales and inputs may be taken from."""
+    """Datasets from which samplers learn, and length scales and inputs are taken."""
 
     def create(
         self,
@@ -123,36 +124,37 @@ class MapCreation(NamedTuple):
         owner: str = "",
         ttl: int | None = None,
     ) -> Created:
-        """Build a map and store it, or have a job do so, unless it is there already. What has failed is tried again.
+        """Build a map and store it, or leave it to a job, unless it already exists. A map that failed is built again.
 
-        A job goes on with the building where its progress ends it. Without a progress, all of it is left to a job.
-        What the spec leaves open is settled first; if there is no progress, until `settling` ends that. What it ends is
-        begun anew by the job, too. The map is `owner`'s in the account of the store.
-        It lives `ttl` seconds after its last use, None for ever, from now on also if it is there already.
+        A job continues the building if `progress` ends it. Without `progress`, a job does all the building. Deferred
+        fields are resolved first; without `progress`, until `settling` ends that. If this is ended, the job resolves
+        them from the beginning. The map counts towards `owner`'s quota. It lives `ttl` seconds after its last use, or
+        for ever if None; if it already exists, its life is renewed.
 
         Raises:
-            MapExists: another spec has the name.
-            TooLarge: the arrays pass the limit, or building them takes more memory than a job may.
-            InvalidInput: the arrays cannot be drawn as specified, or a dataset does not settle what is left open.
-            DatasetNotFound: the sampler learns from a dataset that is not there.
-            TooManyJobs: it takes a job, and as many wait as may.
-            QuotaExceeded: the store, or the owner, has no room for as many bytes as the arrays may take.
+            MapExists: a map with another spec has the name.
+            TooLarge: the arrays exceed the limit, or building them takes more memory than a job may.
+            InvalidInput: the arrays cannot be drawn as specified, or a dataset does not resolve the deferred fields.
+            DatasetNotFound: the sampler learns from a dataset that does not exist.
+            TooManyJobs: a job is needed, and the job queue is full.
+            QuotaExceeded: the quota of the store, or of the owner, has no room for the largest arrays that are
+                possible.
             StoreUnavailable: the store does not answer, or is not fit for new maps.
-            StoreDamaged: what has the name cannot be read.
+            StoreDamaged: the stored map of this name cannot be read.
         """
         while True:
-            # Another was at the name just now, or at a dataset.
+            # Another request has just changed the name or a dataset: try again.
             with suppress(Gone, NameTaken, DatasetReplaced):
                 return self._create(name, asked, progress, settling or Progress(), owner, ttl)
 
     def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = accept_any) -> MapRecord | None:
-        """The record of a map of this name and spec, be it ready or being built; None if there is none, or it failed.
+        """Return the record of a map of this name and spec, ready or being built; None if there is none, or it failed.
 
-        From now on it lives as `ttl` says, see `create`. `check` is told the digest of what has the name,
-        and may raise.
+        The life of the map is renewed, see `create`. `check` receives the digest of the map that has the name, and may
+        raise.
 
         Raises:
-            MapExists: another spec has the name.
+            MapExists: a map with another spec has the name.
         """
         with suppress(Gone):
             found = self.store.find(name)
@@ -161,7 +163,7 @@ class MapCreation(NamedTuple):
         return None
 
     def is_there(self, name: str, asked: AskedSpec) -> bool:
-        """Whether there is such a map, be it ready or being built; raises MapExists likewise."""
+        """Whether there is such a map, ready or being built; MapExists if a map with another spec has the name."""
         with suppress(Gone):
             found = self._standing(name)
             return found is not None and bool(self._same(found, asked))
@@ -207,15 +209,15 @@ class MapCreation(NamedTuple):
         return Created(record(reserved, spec), True)
 
     def check_store(self, asked: AskedSpec, owner: str) -> None:
-        """Raise QuotaExceeded or StoreUnavailable if the store takes no such map of this owner now."""
+        """Raise QuotaExceeded or StoreUnavailable if the store cannot take such a map of this owner now."""
         if reason := self.unfit():
             raise StoreUnavailable(f"{reason}; no map is created there")
         self.store.check_room(family_of(asked.spec.sampler).frozen_bytes(asked.spec), owner)
 
     def check(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
-        """Digests of the datasets that the map is made from, and the memory that building it takes.
+        """Return the digests of the datasets that the map is made from, and the memory that building it takes.
 
-        Raises what `create` raises of specs that no map is made of here.
+        Raises what `create` raises for specs of which no map can be built here.
         """
         family = family_of(asked.spec.sampler)
         self.limits.check_map(family.frozen_bytes(asked.spec))
@@ -225,9 +227,9 @@ class MapCreation(NamedTuple):
         return digests, taken
 
     def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
-        """Digests of the datasets that the map is made from, and the bytes of that which its sampler learns from.
+        """Return the digests of the datasets that the map is made from, and the size in bytes of the sampler's dataset.
 
-        Refuses at once what its job could only fail at.
+        Errors that would make the job fail later are raised at once.
         """
         digests: dict[str, str] = {}
         of_rows = 0
@@ -250,16 +252,16 @@ class MapCreation(NamedTuple):
         return digests, of_rows
 
     def _standing(self, name: str) -> MapManifest | None:
-        """The map that has a name; None if there is none, or one that failed, which is in nobody's way."""
+        """Return the map that has a name; None if there is none, or if it failed, as it may then be replaced."""
         found = self.store.find(name)
         return None if found is None or found.state is State.failed else found
 
     def _renew(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:
-        """The record of a map that was put again, for this time from now on.
+        """Renew the life of a map that was requested again, with this `ttl`; return its record.
 
         Raises:
-            MapExists: its spec is another, or other things were left open in it.
-            Gone: it was deleted meanwhile, or changed.
+            MapExists: the map has another spec or other deferred fields.
+            Gone: the map was deleted meanwhile, or changed.
         """
         spec = self._same(there, asked)
         renewed = self.store.renew(there, ttl)
@@ -268,7 +270,7 @@ class MapCreation(NamedTuple):
         return record(renewed, spec)
 
     def _same(self, there: MapManifest, asked: AskedSpec) -> MapSpec:
-        """The spec of a map that was put again; raises what `_renew` raises."""
+        """Return the spec of a map that was requested again; raise MapExists if the map is not the requested one."""
         spec, left_open = asked
         texts = {one.canonical(): one for one in (spec.as_before(), spec)}
         if left_open == NOTHING and there.is_open:
@@ -282,7 +284,7 @@ class MapCreation(NamedTuple):
         for text, one in texts.items():
             if there.spec in (SpecEntry.of(text), text):
                 return one
-        # An earlier version may have written the same spec in other words.
+        # An earlier version may have written the same spec differently.
         stored = read_spec(there.name, self.store.spec(there))
         if stored.canonical() not in texts:
             raise MapExists(there.name, there.digest or None)
@@ -290,40 +292,41 @@ class MapCreation(NamedTuple):
 
 
 class MapPreview(Described):
-    """What a spec would make, had it been put. Nothing is stored."""
+    """A map that a spec would create; nothing is stored."""
 
     name: str
     exists: bool
-    """Whether a map of this name and spec is there already, or being built."""
+    """Whether a map with this name and spec already exists, or is being built."""
     spec: MapSpec | dict[str, Any]
-    """With all defaults filled in, and numbers found in datasets where there was time to find them."""
+    """The spec with all defaults filled in, and with numbers taken from datasets if there was time to compute them."""
     at_once: bool
-    """Whether it was built in the time of this request. If not, a job would go on with it; sizes are then the most that
-    they can become, and building may have more to warn of, or refuse the spec.
+    """Whether the map was built in the time of this request. If not, a job would continue the building; sizes are then
+    upper bounds, and building may add warnings or refuse the spec.
     """
     n_frequencies: int
     """Number of frequencies, hashes or landmarks."""
     n_output: int
-    """Columns of a transformed row; codes of a row, for kernel gmm."""
+    """Columns of a transformed row (codes of a row, for kernel gmm)."""
     bytes: int
     """Size of the frozen arrays."""
     building_bytes: int
-    """Most memory that building takes."""
+    """Most memory that building takes, in bytes."""
     seconds: float | None
-    """What building took, or would take, by the steps done in the time of this request; null where that is not known.
+    """Seconds that building took, or would take, extrapolated from the steps done in the time of this request; null if
+    unknown.
     """
     report: dict[str, float] | None
-    """As of the record."""
+    """As in the record of a map."""
     warnings: tuple[str, ...]
-    """What is doubtful about this combination, as far as it is known."""
+    """Doubts about this combination, as far as they are known."""
 
 
 def preview(
     creation: MapCreation, name: str, asked: AskedSpec, progress: TimedProgress | None, owner: str = ""
 ) -> MapPreview:
-    """Check a spec as a creation would, and build it until the progress ends that; without one, only check it.
+    """Check a spec as a creation would, and build its map until the progress ends that; without one, only check it.
 
-    Raises what `MapCreation.create` does, but what has to do with jobs.
+    Raises what `MapCreation.create` raises, except errors about jobs.
     """
     exists = creation.is_there(name, asked)
     digests, building_bytes = creation.check(asked)
@@ -343,7 +346,7 @@ def preview(
     except OutOfTime as over:
         seconds = (time.monotonic() - began) * over.of / over.step if over.step else None
     left_open, spec = asked.left_open if is_open else LeftOpen(draws_seed=asked.left_open.draws_seed), numbers.spec
-    if made is None:  # the most that may become of the spec
+    if made is None:  # upper bounds for the map of the spec
         family = family_of(spec.sampler)
         (s, columns), nbytes = family.largest(spec), family.frozen_bytes(spec)
     else:

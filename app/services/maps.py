@@ -1,4 +1,4 @@
-"""Maps: their records, and those in use."""
+"""Maps: their records, and the maps in use."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import to_json
 
 from app.core.arrays import RowBlocks, row_blocks
@@ -34,7 +34,8 @@ from app.store.maps import MapManifest, MapStore, digest
 from app.store.named import State
 from app.store.pins import Pins
 
-# The text of a longer spec is not read to be shown: that takes up to forty times its length, and holds the interpreter.
+# A longer spec is not parsed to be shown: that takes up to forty times the memory of its text, and blocks the
+# interpreter.
 _LONG_SPEC = 1 << 16
 _VERSION = version("bochner")
 _NO_SPEC = '"spec":{}'
@@ -42,59 +43,61 @@ _AS_PUT = "As it was put, while a job is still to find numbers for what was left
 
 
 class MapRecord(Described):
-    """A map: its spec with all defaults filled in, and what became of it."""
+    """A map: its spec with all defaults filled in, and its state."""
 
     name: str
     status: Literal["building", "ready", "failed"]
     spec: MapSpec | Annotated[dict[str, Any], Field(description=_AS_PUT)]
     error: JobError | None
-    """Why its job failed."""
+    """Reason why the job of the map failed."""
     n_frequencies: int | None
-    """Number of frequencies (hashes, for kernel gmm) after building, null before."""
+    """Number of frequencies (hashes, for kernel gmm); null before building."""
     n_output: int | None
-    """Columns of a transformed row (codes of a row, for kernel gmm), null before building."""
+    """Columns of a transformed row (codes of a row, for kernel gmm); null before building."""
     digest: str | None
-    """SHA-256 over spec and frozen arrays, null before building; also the ETag. Built anew on another kind of
-    processor, learned sets and landmark maps have another.
+    """SHA-256 over spec and frozen arrays, null before building; also the ETag. Learned sets and landmark maps have
+    another digest when they are built again on another kind of processor.
     """
     bytes: int
-    """Size of the frozen arrays."""
+    """Size of the frozen arrays in bytes."""
     created_at: datetime
     ttl: int | None
-    """Seconds that it lives after its last use: a transform, a diagnostic, whatever reads its arrays. null for ever.
+    """Seconds that the map lives after its last use, which is a transform, a diagnostic, or anything else that reads
+    its arrays; null for ever.
     """
     expires_at: datetime | None
-    """When it is deleted by itself if it is not used before; null for never, and while a job builds it. A use moves it
-    on where more than a sixteenth of `ttl` has passed.
+    """When the map is deleted if it is not used before; null for never, and while a job builds it. A use postpones this
+    time if more than a sixteenth of `ttl` has passed.
     """
     generator: dict[str, str]
-    """Versions that drew the arrays. The arrays are kept, not redrawn."""
+    """Versions of the software that drew the arrays. The arrays are stored, not redrawn."""
     parameter_stream: int | None
-    """For kernel gmm, version of the random parameters; codes of one version are the same for ever."""
+    """Version of the random parameters, for kernel gmm; codes of one version stay the same for ever."""
     signature: str | None
-    """Link of the signs of the weights, if some are negative."""
+    """Link of the signs of the weights; null if no weight is negative."""
     job: str | None
-    """Link of the job that builds the map, or could not; null when it is ready."""
+    """Link of the job that builds the map, or that failed to; null when the map is ready."""
     report: dict[str, float] | None
-    """How a learned set came out: start and end of its objective (normalised D² over the box; for a reweighted grid and
-    for differences data the mean squared error over pairs of rows), sum of the weights and points kept. Where a dataset
-    was at hand also relative Frobenius errors of Gram matrices, of the set (gram_error) and of what learning began with
-    (gram_error_start): on up to 500 rows that may have been learned from, and, with _held_out, on rows_held_out others;
-    of a box they were part of the column ranges only. null for sets that are not learned.
+    """Results of learning a set; null for sets that are not learned. Start and end of its objective (normalised D² over
+    the box; for a reweighted grid and for differences data the mean squared error over pairs of rows), sum of the
+    weights and points kept. If a dataset was available, also relative Frobenius errors of Gram matrices, of the set
+    (gram_error) and of the initial set (gram_error_start): on up to 500 rows that learning may have used, and, with
+    _held_out, on rows_held_out other rows, of which learning over a box used only the column ranges.
     """
     warnings: tuple[str, ...]
-    """What is doubtful about this combination, and what would be better."""
+    """Doubts about this combination, and better alternatives."""
 
 
-class MapPage(BaseModel):
-    """Maps in order of their names."""
+class MapPage(Described):
+    """A page of maps in order of their names."""
 
     maps: list[MapRecord]
-    next: str | None = Field(description="Cursor of the next page, null on the last one.")
+    next: str | None
+    """Cursor of the next page, null on the last one."""
 
 
 def read_spec(name: str, text: str) -> MapSpec:
-    """The spec of a map from its stored text; StoreDamaged if this version of the service does not know such a spec."""
+    """Parse the stored text of a map's spec; raise StoreDamaged if this version of the service cannot read it."""
     try:
         return MapSpec.model_validate_json(text)
     except (ValidationError, InvalidInput) as error:
@@ -102,15 +105,15 @@ def read_spec(name: str, text: str) -> MapSpec:
 
 
 def record(manifest: MapManifest, spec: MapSpec | str) -> MapRecord:
-    """The record of a stored map, or of one that a job builds or could not build; raises what `read_spec` raises."""
+    """Return the record of a stored map, ready, being built or failed; raise what `read_spec` raises."""
     known = read_spec(manifest.name, spec) if isinstance(spec, str) else spec
     left_open = LeftOpen.model_validate_json(manifest.asked) if manifest.is_open else NOTHING
     return _record(manifest, left_open.shown(known))
 
 
 def write_record(manifest: MapManifest, spec: str) -> bytes:
-    """The record as JSON; a long spec of this version stands in it as it is stored. Raises what `record` raises."""
-    by = manifest.generator.get("bochner", _VERSION)  # missing where a job still builds it
+    """Return the record as JSON; a long spec of this version is copied as stored. Raise what `record` raises."""
+    by = manifest.generator.get("bochner", _VERSION)  # missing while a job builds the map
     is_known = manifest.schema_version == MapManifest.newest and by == _VERSION and not manifest.is_open
     if len(spec) < _LONG_SPEC or not is_known or '"fill":' in spec:
         return record(manifest, spec).model_dump_json().encode()
@@ -133,12 +136,12 @@ def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
 
 logger = logging.getLogger(__name__)
 
-# Maps that are listed by one call to the store.
+# Maps that one call to the store lists.
 _AT_A_TIME = 1000
 
 
 class OpenMap(NamedTuple):
-    """A map that is ready for use, and what it is known by."""
+    """Map that is ready for use, and its identity."""
 
     name: str
     digest: str
@@ -146,20 +149,20 @@ class OpenMap(NamedTuple):
 
 
 class ArrayKind(NamedTuple):
-    """What an array of a map is, before it is read."""
+    """Description of a map's array, before the array is read."""
 
     digest: str
-    """That of the map."""
+    """Digest of the map."""
     dtype: np.dtype[Any]
     is_frozen: bool
-    """Whether it has the same bits everywhere; else it is computed where it is asked for."""
+    """Whether the array has the same bits everywhere; if not, it is computed on request."""
 
 
 class Maps:
-    """The maps of the service.
+    """Maps of the service.
 
-    Every method may raise StoreUnavailable or StoreDamaged; those that take a name of a map to use, MapNotFound. A call
-    of a map may use so many `threads`.
+    Every method may raise StoreUnavailable or StoreDamaged; methods that use a map by name raise MapNotFound. Calls of
+    a map use up to `threads` threads.
     """
 
     def __init__(self, store: MapStore, limits: Limits, cache: Cache, threads: int, jobs: Jobs, pins: Pins) -> None:
@@ -167,33 +170,33 @@ class Maps:
         self._open, self._kept = cache.keeping(self._load), cache.there
 
     def get(self, name: str) -> MapRecord:
-        """The record of a map, ready or not."""
+        """Return the record of a map, ready or not."""
         return record(*self._with_spec(name))
 
     def digest(self, name: str) -> str | None:
-        """The digest of a map, "" of one that is not ready, None if there is none."""
+        """Return the digest of a map, "" if it is not ready, None if there is no such map."""
         found = self._store.find(name)
         return None if found is None else found.digest
 
     def write_record(self, name: str) -> tuple[str | None, bytes]:
-        """The digest of a map, None of one that is not ready, and its record as JSON."""
+        """Return the digest of a map, None if it is not ready, and its record as JSON."""
         manifest, spec = self._with_spec(name)
         return manifest.digest or None, write_record(manifest, spec)
 
     def list(self, prefix: str, cursor: str | None, limit: int) -> bytes:
-        """A `MapPage` as JSON, in order of names."""
+        """Return a `MapPage` as JSON, in order of names."""
         manifests, after = self._store.page(prefix, cursor, limit)
         maps = []
         for manifest in manifests:
             try:
                 found = self._store.with_spec(manifest)
                 maps += [] if found is None else [write_record(*found)]
-            except (StoreDamaged, NewerVersion) as error:  # the others must still be listed
+            except (StoreDamaged, NewerVersion) as error:  # the other maps must still be listed
                 logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
 
     def shape(self, name: str) -> tuple[MapSpec, int, int]:
-        """The spec of a map, its frequencies and the columns that it gives.
+        """Return the spec of a map, its number of frequencies and its number of output columns.
 
         Raises what `ready` raises, and reads no arrays.
         """
@@ -205,7 +208,7 @@ class Maps:
         return latest(read)
 
     def states(self) -> Iterator[tuple[str, State, str | None]]:
-        """The names of all maps in order, whether they are ready, and why not if building them failed."""
+        """Yield the name and state of each map in order of names, and the reason if its building failed."""
         after, more = None, True
         while more:
             page, after = self._store.page("", after, _AT_A_TIME)
@@ -214,12 +217,13 @@ class Maps:
                 yield one.name, one.state, None if one.error is None else str(one.error["detail"])
 
     def delete(self, name: str, check: Check = accept_any) -> None:
-        """Remove a map; the job that builds it is cancelled. Of many at once, one removes it.
+        """Delete a map and cancel the job that builds it; of concurrent calls, only one succeeds.
 
-        `check` is told its digest, and may raise: then it stays. No other than that one is removed.
+        `check` receives the digest of the map; if it raises, the map stays. No map other than the checked one is
+        deleted.
 
         Raises:
-            MapInUse: indexes are over it.
+            MapInUse: indexes use the map.
         """
 
         def free(stored: bytes, receipt: str) -> None:
@@ -232,12 +236,12 @@ class Maps:
             raise MapNotFound(name)
 
     def ready(self, name: str, wanted: Gives | None = None) -> FeatureMap:
-        """The map as it is in the store now, from memory if it is kept there.
+        """Return the map as it is in the store now, from memory if it is cached.
 
         Raises:
-            InvalidInput: it does not give what is wanted.
-            MapNotReady: it is still being built, or could not be.
-            NewerVersion: it has a later parameter stream than this version knows.
+            InvalidInput: the map does not have the `wanted` capability.
+            MapNotReady: the map is still being built, or its job failed.
+            NewerVersion: the map has a later parameter stream than this version supports.
         """
         found = self.open(name).feature_map
         if wanted is not None:
@@ -245,7 +249,7 @@ class Maps:
         return found
 
     def open(self, name: str) -> OpenMap:
-        """A map ready for use with its digest; raises what `ready` raises."""
+        """Return a map for use, with its digest; raise what `ready` raises."""
 
         def read() -> OpenMap:
             manifest = self._use(name)
@@ -254,7 +258,7 @@ class Maps:
         return latest(read)
 
     def of_index(self, wanted: MapOfIndex) -> FeatureMap | None:
-        """The map that an index is over, from memory or the store; None if it is not there, though it should be."""
+        """Return the map of an index, from memory or the store; None if it is missing, which should not happen."""
         kept: FeatureMap | None = self._kept(wanted)
         if kept is not None:
             return kept
@@ -264,9 +268,9 @@ class Maps:
         return None
 
     def find_in_memory(self, name: str, found: MapManifest | None, wanted: Gives) -> FeatureMap | None:
-        """The map that the store has under this name, if it is kept in memory; else None. Takes no time.
+        """Return the map that the store has under this name if it is cached, else None; takes no time.
 
-        None also where its use is to be noted, which takes some. Raises what `ready` raises.
+        Also return None if the use of the map must be noted in the store, which takes time. Raises what `ready` raises.
         """
         manifest = _require_ready(name, found)
         kept: FeatureMap | None = None if manifest.is_due else self._kept(manifest)
@@ -275,13 +279,13 @@ class Maps:
         return kept
 
     def array(self, name: str, array_name: str, check: Callable[[ArrayKind], object]) -> NDArray[Any] | RowBlocks:
-        """One array of a map: frozen, or computed from those that are. A frozen one past the limit comes in blocks.
+        """Return one array of a map, frozen or computed from frozen arrays; in blocks, if frozen and above the limit.
 
-        `check` is told what it is before anything is computed, and may raise.
+        `check` receives the description of the array before anything is computed, and may raise.
 
         Raises:
-            ArrayNotFound: maps of its kind have no such array.
-            TooLarge: it has to be computed, and is larger, or more work, than a request may ask for.
+            ArrayNotFound: maps of this kind have no such array.
+            TooLarge: the array must be computed, and is larger, or takes more work, than a request allows.
         """
         manifest = self._use(name)
         entry = manifest.arrays.get(array_name)
@@ -299,12 +303,13 @@ class Maps:
         return found.arrays[array_name]
 
     def taken_away(self, name: str) -> TakenMap:
-        """A map to be taken away. Arrays past the size of a block are read while they are sent, and are not kept.
+        """Return a map for export. Arrays larger than a block are read while they are sent, and are not cached.
 
         Raises:
-            MapNotReady: it is still being built, or could not be.
-            NewerVersion: it has a later parameter stream than this version knows.
-            TooLarge: a row of an array, or one that is computed or computed from, passes `max_result_bytes`.
+            MapNotReady: the map is still being built, or its job failed.
+            NewerVersion: the map has a later parameter stream than this version supports.
+            TooLarge: a row of an array, a computed array, or an array that it is computed from exceeds
+                `max_result_bytes`.
         """
 
         def read() -> TakenMap:
@@ -323,12 +328,12 @@ class Maps:
         return latest(read)
 
     def _use(self, name: str) -> MapManifest:
-        """The manifest of a map that is being used, which so lives on; raises what `_require_ready` raises."""
+        """Return the manifest of a map for use, which extends its life; raise what `_require_ready` raises."""
         manifest = _require_ready(name, self._store.find(name))
         if manifest.is_due:
             try:
                 self._store.note_use(manifest)
-            except (StoreUnavailable, StoreDamaged) as error:  # a store that takes no writes still gives what it has
+            except (StoreUnavailable, StoreDamaged) as error:  # a store that refuses writes can still be read
                 logger.warning("the use of map %r is not noted: %s", name, error)
         return manifest
 
@@ -337,14 +342,14 @@ class Maps:
         return self._store.read(manifest, array_name)
 
     def _with_spec(self, name: str) -> tuple[MapManifest, str]:
-        """The manifest of a map, ready or not, and the text of its spec."""
+        """Return the manifest of a map, ready or not, and the text of its spec."""
         found = self._store.with_spec(self._store.find(name))
         if found is None:
             raise MapNotFound(name)
         return found
 
     def _in_blocks(self, manifest: MapManifest, array_name: str) -> RowBlocks:
-        """A frozen array as it is read from the store, which takes the memory of two blocks, and none of the cache."""
+        """Return a frozen array that is read from the store in blocks, in the memory of two, and none of the cache."""
         shape, dtype = manifest.arrays[array_name].shape, np.dtype(manifest.arrays[array_name].dtype)
         row_bytes = prod(shape[1:]) * dtype.itemsize
         self._limits.check_result(row_bytes)
@@ -357,7 +362,7 @@ class Maps:
         return open_map(spec, self._store.read_all(manifest), self._threads)
 
     def _spec_of(self, manifest: MapManifest) -> tuple[str, MapSpec]:
-        """The text and the spec of a map that this version knows, and that was not changed."""
+        """Return the text and the spec of a map; raise if this version does not support it, or if it was changed."""
         text, stream = self._store.spec(manifest), manifest.parameter_stream
         manifest.check_seal(digest(text, manifest.arrays, stream))
         spec = read_spec(manifest.name, text)
@@ -371,11 +376,11 @@ class Maps:
 
 
 def _require_ready(name: str, found: MapManifest | None) -> MapManifest:
-    """The manifest found under a name.
+    """Return the manifest found under a name if its map is ready.
 
     Raises:
-        MapNotFound: there is none.
-        MapNotReady: its map is still being built, or could not be.
+        MapNotFound: there is no manifest.
+        MapNotReady: the map is still being built, or its job failed.
     """
     if found is None:
         raise MapNotFound(name)
@@ -385,7 +390,7 @@ def _require_ready(name: str, found: MapManifest | None) -> MapManifest:
 
 
 def _operations_for(feature_map: FeatureMap, array_name: str) -> int:
-    """Multiplications that a computed array takes: as for a row of each of its columns, if it has some."""
+    """Estimate the multiplications of a computed array: those of transforming one row per column, if it has columns."""
     _, *columns = feature_map.computed[array_name].shape
     rows = np.broadcast_to(np.float32(0), (sum(columns), feature_map.spec.input_dim))
     return feature_map.operations(rows)

@@ -1,4 +1,4 @@
-"""Runs diagnostics, recommendations and advice in their requests, or has jobs run them, to the same finding."""
+"""Diagnostics, recommendations and advice, run in a request or by a job, with the same result either way."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -30,28 +30,28 @@ _MEMORY_ADVICE = (
 
 
 class Measurement(NamedTuple):
-    """A diagnostic, a recommendation or advice that is ready to run, and what a job needs to run it."""
+    """Diagnostic, recommendation or advice that is ready to run, with everything that a job needs to run it."""
 
     kind: str
-    """The kind of its job."""
+    """Kind of the job that runs it."""
     subject: Mapping[str, str]
-    """Its subject, as the record of its job names it."""
+    """Subject, as the record of the job names it."""
     options: Frozen
-    """The options of the request. A length scale that is taken from the rows is a number in them."""
+    """Options of the request. If a length scale is taken from rows, they contain the resulting number."""
     given: GatedRows
-    """Its rows."""
+    """Rows of the request."""
     digests: Mapping[str, str]
-    """The digests of its map and its datasets, by the words for them in a refusal."""
+    """Digests of the map and the datasets, keyed by the phrase that names each in error messages."""
     run: Callable[[Progress], Finding[Mapping[str, object]]]
     nbytes: int
-    """The memory that it takes, without its rows."""
+    """Memory that the work takes in bytes, without its rows."""
     advice: str = ""
-    """Said where that is too much: what takes less, if there is a way."""
+    """Text added to the error for too much memory: how to take less, if there is a way."""
     warnings: tuple[str, ...] = ()
-    """Doubts about its rows, for the client."""
+    """Doubts about the rows, for the client."""
 
     def check_same(self, digests: Mapping[str, str]) -> None:
-        """Raise InvalidInput if a map or dataset is not the one that it was when a job was submitted."""
+        """Raise InvalidInput if a map or dataset has changed since the job was submitted."""
         changed = [called for called, digest in self.digests.items() if digest != digests[called]]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
@@ -63,14 +63,14 @@ class Adviser(NamedTuple):
     maps: Maps
     datasets: Datasets
     threads: int
-    """How many it may use; the times that it measures are of so many."""
+    """Number of threads that the advice may use; the measured times are for this number."""
 
     def measurement(self, options: AdviceOptions) -> Measurement:
-        """Advice on an index over a map, for rows like those of a dataset, ready to run.
+        """Prepare advice on an index over a map, for rows like those of a dataset.
 
         Raises:
-            MapNotFound, MapNotReady, DatasetNotFound: what the options name is not there.
-            InvalidInput: the map has no codes, or the dataset too few rows, or of another width.
+            MapNotFound, MapNotReady, DatasetNotFound: the options' map or dataset does not exist, or is not ready.
+            InvalidInput: the map has no codes, or the dataset has too few rows, or rows of another width.
         """
         subject = self.maps.open(options.map)
         feature_map = subject.feature_map
@@ -101,16 +101,16 @@ class Measurements(NamedTuple):
 
     jobs: Jobs
     limits: Limits
-    """The limits on one request, in which a measurement may take as much memory as a result may, and on a job."""
+    """Limits on one request, in which a measurement may take as much memory as a result, and on a job."""
     threads: int
-    """How many a diagnostic may use."""
+    """Number of threads that a diagnostic may use."""
 
     def diagnostic(self, subject: OpenMap, diagnostic: Diagnostic, given: GatedRows) -> Measurement:
-        """A diagnostic of a map, ready to run on rows behind the gate of that map.
+        """Prepare a diagnostic of a map, for rows that the gate of the map has checked.
 
         Raises:
-            InvalidInput: it can be seen at once that there is no answer.
-            TooLarge: the rows that it makes itself take more memory than a request may.
+            InvalidInput: it is already clear that there is no answer.
+            TooLarge: the rows that the diagnostic generates take more memory than a request may.
         """
         feature_map, rows = subject.feature_map, given.rows
         with at_their_datasets(given.references):
@@ -136,15 +136,15 @@ class Measurements(NamedTuple):
     def run_or_submit(
         self, measurement: Measurement, progress: Progress | None, owner: str = ""
     ) -> Finding[Mapping[str, object]] | JobRecord:
-        """The finding; or the job that goes on where the progress ended the measurement.
+        """Run a measurement and return its finding, or the job that continues it after the progress has ended it.
 
-        Without a progress, the job does all of it. It is `owner`'s in the account of the store.
+        Without `progress`, the job does all the work. The job counts towards `owner`'s quota.
 
         Raises:
-            TooLarge: it takes more memory than any job may.
+            TooLarge: the work takes more memory than any job may.
             InvalidInput: there is no answer.
-            TooManyJobs: it takes a job, and as many wait as may.
-            QuotaExceeded: there is no room for what the job is given.
+            TooManyJobs: a job is needed, and the job queue is full.
+            QuotaExceeded: there is no room for the job's payload and rows.
         """
         self.limits.check_job(measurement.nbytes, measurement.advice)
         checkpoint = None
@@ -175,7 +175,7 @@ class Measurements(NamedTuple):
 
 
 def _add_title(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Finding[Mapping[str, object]]:
-    """The finding, its picture with a title that says which map it is of."""
+    """Return the finding with the name of its map as the title of its figure."""
     if finding.drawing is None:
         return finding
     spec = subject.feature_map.spec
@@ -186,13 +186,13 @@ def _add_title(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Find
 
 
 def attach_rows(rows: Rows) -> bytes:
-    """Rows as they are attached to a job."""
+    """Return rows in the form in which they are attached to a job."""
     if isinstance(rows, np.ndarray):
         return pack_arrays(rows=rows)
     return pack_arrays(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=np.array(rows.shape))
 
 
 def detach_rows(attachment: bytes) -> Rows:
-    """The rows that `attach_rows` was given, in their dtype."""
+    """Return the rows that were passed to `attach_rows`, in their dtype."""
     arrays = unpack_arrays(attachment)
     return rows_in(arrays, arrays.get("shape", ()))

@@ -1,4 +1,4 @@
-"""Which map to take: recommendations for rows and their labels, checked and ready to run."""
+"""Recommendations of maps for rows and their labels, checked and ready to run."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -44,33 +44,33 @@ from app.services.measurements import RECOMMEND, Measurement
 
 
 class Task(NamedTuple):
-    """The rows that maps are measured on, where they come from, and their labels."""
+    """Rows that maps are measured on, their source, and their labels."""
 
     rows: Rows
-    """Up to `MOST_ROWS`, without a column of labels."""
+    """Up to `MOST_ROWS` rows, without the column of labels."""
     taken: Places
-    """Their numbers among all rows of the dataset, or of the request."""
+    """Numbers of these rows among all rows of the dataset, or of the request."""
     n: int
-    """How many these are."""
+    """Number of all rows of the dataset, or of the request."""
     every: PostedRows | Reference
-    """All of these rows, from which a length scale is taken, without a column of labels."""
+    """All rows, from which length scales are taken, without the column of labels."""
     dataset: str | None
-    """The dataset that samplers may learn from; None where the rows came as they are, or are narrower than it."""
+    """Dataset that samplers may learn from; None if the rows were sent in the request or are narrower than it."""
     labels: Labels | None
     y: tuple[Label, ...] | LabelColumn | None
-    """The labels as a job needs them: of bare rows those that are taken, as no others are attached to it."""
+    """Labels as a job needs them: for rows sent in the request, only those of `rows`, the only rows attached to it."""
     digests: dict[str, str]
-    """The digest of a dataset of labels, by its name."""
+    """Digest of the dataset of the labels, by its name."""
 
 
 def read_labels(
     datasets: Datasets, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], given: GatedRows
 ) -> Task:
-    """The rows of a request that are taken, with their labels.
+    """Return the rows of a request that maps are measured on, with their labels.
 
     Raises:
-        InvalidInput: there are too few labels, too many, or none that could be told.
-        DatasetNotFound: labels are of a dataset that is not there.
+        InvalidInput: there are too few labels, too many, or labels that cannot be used.
+        DatasetNotFound: the labels are in a dataset that does not exist.
     """
     source, rows, y = posted["vectors"], given.rows["vectors"], options.y
     own, dataset = None, None
@@ -104,7 +104,7 @@ def read_labels(
 
 
 def _pick_rows(source: PostedRows | Reference, n: int, seed: int) -> Places:
-    """The numbers of the rows that come through the gate of this seed, of n."""
+    """Return the numbers of the rows, out of n, that the gate of this seed lets through."""
     if isinstance(source, Reference) and source.rows is not None:
         numbers = sample_rows(n, source.rows, source.seed)
         return numbers[sample_rows(len(numbers), MOST_ROWS, seed)] if len(numbers) > MOST_ROWS else numbers
@@ -112,7 +112,7 @@ def _pick_rows(source: PostedRows | Reference, n: int, seed: int) -> Places:
 
 
 def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:
-    """The labels of a column, and the digest of their dataset, if it is not that of the rows."""
+    """Return the labels in a column, and the digest of their dataset, if it is not that of the rows."""
     digests: dict[str, str] = {}
     if y.dataset is not None:
         own, digests[y.dataset], _ = datasets.read(Reference(y.dataset))
@@ -124,23 +124,23 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
 
 
 def _dtype(y: tuple[Label, ...]) -> type:
-    """The type of the labels of a list; InvalidInput where strings and others are mixed."""
+    """Return the type of the labels in a list; raise InvalidInput if strings are mixed with other types."""
     strings = sum(isinstance(one, str) for one in y)
     if 0 < strings < len(y):
         raise InvalidInput(f"{strings} of {len(y)} labels are strings; all are, or none", "/y")
     return str if strings else bool if all(isinstance(one, bool) for one in y) else float
 
 
-# Of the maps that are tried.
+# Dtype of the maps that are tried.
 _DTYPE = np.dtype(np.float32)
-# Length scales that are tried where scores are wanted and the scale is taken from rows, as multiples of it.
+# Multiples of a length scale taken from rows that are tried if the objective is a score.
 _MULTIPLES = 0.5, 1.0, 2.0
 
 
 def _gate(seed: int, has_input: bool) -> Gate:
-    """A gate for the rows to recommend for. Of more than `MOST_ROWS` rows it takes a sample of this seed.
+    """Return a gate for the rows to recommend for, which samples more than `MOST_ROWS` rows with this seed.
 
-    Rows for which there is an input may have missing entries, and leave the range of float32, until it is applied.
+    If there is an input, entries may be missing, or exceed the range of float32, until the input is applied.
     """
 
     def some(posted: PostedRows, pointer: str, check: CheckBytes) -> Rows:
@@ -155,7 +155,7 @@ def _gate(seed: int, has_input: bool) -> Gate:
 
 @contextmanager
 def _at_place(place: str) -> Iterator[None]:
-    """Refusals of a kernel point to its place in the list, if it came in one."""
+    """Make errors about a kernel point to its place in the list of kernels, if there is a list."""
     try:
         yield
     except InvalidInput as error:
@@ -169,19 +169,19 @@ class Recommendations(NamedTuple):
     """Prepares recommendations."""
 
     datasets: Datasets
-    """The datasets that samplers may learn from."""
+    """Datasets that samplers may learn from."""
     limits: Limits
-    """The limits on one request, and on the memory of a job, which trials may take."""
+    """Limits on one request, and on the memory of a job, which trials may take."""
     threads: int
-    """How many a trial may use; the times that it measures are of so many."""
+    """Number of threads that a trial may use; the measured times are for this number."""
 
     def _input(
         self, described: Mapping[str, Any] | None, source: PostedRows | Reference, task: Task, parse: Parse
     ) -> Input | None:
-        """The input of a request, its numbers taken from a dataset where it names how; None where none came.
+        """Return the input of a request, with numbers taken from a dataset if it says so; None if there is none.
 
         Raises:
-            InvalidInput: it does not fit the rows, or the dataset gives none.
+            InvalidInput: the input does not fit the rows, or the dataset yields none.
         """
         if described is None:
             return None
@@ -197,13 +197,14 @@ class Recommendations(NamedTuple):
         return fit_input(fit.fit, rows, fit.missing, fit.unit_norm)
 
     def _kernels(self, options: RecommendationOptions, asked: Wanted, task: Task, parse: Parse) -> list[Kernel]:
-        """The kernels of a request at all their length scales, taken from rows after the input where it names how.
+        """Return the kernels of a request at all their length scales, taken from rows after the input if it says so.
 
-        These are all rows of the dataset that it names for this, or of that of the request; else all that were posted.
+        Such a length scale is taken from all rows of the dataset that the kernel names, else of the request's dataset,
+        else from all rows sent in the request.
 
         Raises:
-            InvalidInput: a kernel has no length scale, the rows give none, or they have no kernel.
-            TooLarge: the rows would take more memory in their dense form than a request may.
+            InvalidInput: a kernel has no length scale, the rows yield none, or the kernel is not defined for the rows.
+            TooLarge: the rows would take more memory in dense form than a request may.
         """
         is_one = isinstance(options.kernel, dict)
         came = (options.kernel,) if is_one else options.kernel
@@ -222,7 +223,7 @@ class Recommendations(NamedTuple):
         every = []
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
-                self.limits.check_result(8 * task.rows.shape[0] * task.rows.shape[1])  # of dense rows
+                self.limits.check_result(8 * task.rows.shape[0] * task.rows.shape[1])  # size of dense rows
             multiples = options.multiples or (1.0,)
             with _at_place(place):
                 if scale is not None:
@@ -235,7 +236,7 @@ class Recommendations(NamedTuple):
         return every
 
     def _rows_of_scale(self, scale: ScaleOfRows, task: Task) -> Rows:
-        """The rows that a length scale is taken from."""
+        """Return the rows from which a length scale is taken."""
         width = int(task.rows.shape[1])
         if scale.named is not None:
             return rows_of(self.datasets, width, *scale.named)
@@ -246,12 +247,12 @@ class Recommendations(NamedTuple):
     def measurement(
         self, options: RecommendationOptions, posted: Mapping[str, PostedRows | Reference], parse: Parse
     ) -> Measurement:
-        """A recommendation, ready to run; `parse` reads its kernels.
+        """Prepare a recommendation; `parse` reads its kernels.
 
         Raises:
-            InvalidInput: the rows, the labels or the kernel will not do.
-            TooLarge: what may be recommended could not be put.
-            DatasetNotFound: a sampler learns from a dataset that is not there, or labels are of one.
+            InvalidInput: the rows, the labels or the kernel are not suitable.
+            TooLarge: the largest recommended map could not be created.
+            DatasetNotFound: the dataset that a sampler learns from, or that has the labels, does not exist.
         """
         given = self.datasets.read_rows(posted, _gate(options.seed, options.input is not None))
         with at_their_datasets(given.references):
@@ -274,7 +275,7 @@ class Recommendations(NamedTuple):
         called = f"dataset {shorten(source.dataset)}" if isinstance(source, Reference) else "posted rows"
 
         def run(progress: Progress) -> Finding[Ranking]:
-            # Datasets are read before the first trial: later, a missing one would look like a sampler's refusal.
+            # Datasets are read before the first trial: later, a missing dataset would look like an error of a sampler.
             rows_of = {name: kept(name, "/samplers") for name in learned}
             with at_their_datasets(given.references):
                 answer = recommend(
@@ -289,9 +290,9 @@ class Recommendations(NamedTuple):
                 )
             return Finding(answer, drawing(answer, called))
 
-        # Of each kernel for whose maps, in float32, the rows are too far from 0.
+        # Warnings of kernels for whose float32 maps the rows are too far from 0; the first ones are reported.
         doubts = (coarseness_warnings(kernel.rounding(_DTYPE), rows, True, "vectors") for kernel in kernels)
-        # For the job, in the place of what the request takes from rows.
+        # Numbers for the job, in place of everything that the request takes from rows.
         numbers = {
             "kernel": tuple(kernel.model_dump(mode="json") for kernel in kernels),
             "multiples": (1.0,),
@@ -310,7 +311,7 @@ class Recommendations(NamedTuple):
         )
 
     def _shared_out(self, asked: Wanted, task: Task, kernels: list[Kernel], seed: int) -> tuple[Wanted, Shares]:
-        """The wishes with the dataset of the rows, if a sampler is to learn from it, and shares of the rows."""
+        """Split the rows; also return the wishes, with the dataset of the rows if a sampler is to learn from it."""
         strata = None if task.labels is None else task.labels.strata()
         of_dataset = asked._replace(dataset=task.dataset)
         learns = task.dataset is not None and task.dataset in learned_from(kernels, task.rows.shape[1], of_dataset)
@@ -320,7 +321,7 @@ class Recommendations(NamedTuple):
         return of_dataset._replace(learned_rows=len(shares.reported.learned)), shares
 
     def _fitting(self, asked: Wanted, n: int, input_dim: int, kernels: list[Kernel]) -> Wanted:
-        """The wishes within the limits for n rows; TooLarge where a map that is best could not be put."""
+        """Return the wishes reduced to the limits, for n rows; raise TooLarge if the best map could not be created."""
         for kernel in kernels:
             asked = fitting(
                 asked, n, input_dim, kernel, map_bytes=self.limits.max_map_bytes, work_bytes=self.limits.max_job_bytes

@@ -1,4 +1,4 @@
-"""Whether the service is ready, its versions, and figures for operators."""
+"""Readiness of the service, its versions, and metrics for operators."""
 
 import logging
 import math
@@ -25,20 +25,20 @@ from app.store.servers import StoreInfo, memory_of
 
 logger = logging.getLogger(__name__)
 
-# Between two looks for the log, where the service is ready and where not; and between two lines that say the same.
+# Seconds between two checks for the log, if the service is ready and if it is not; and between two equal log lines.
 _LOOK_SECONDS = {True: 5.0, False: 1.0}
 _REPEAT_SECONDS = 60.0
 
 
 class Readiness(NamedTuple):
-    """Whether requests should come."""
+    """Whether the service can take requests."""
 
     reason: Literal["ready", "starting", "store-unavailable"]
-    """Why not, as a kind of problem."""
+    """Kind of problem that keeps the service from being ready; `ready` if there is none."""
     told: str
-    """The same as a sentence."""
+    """The reason as a sentence; "" if there is nothing to say."""
     warnings: Sequence[str]
-    """What an operator should look at."""
+    """Warnings for the operator."""
 
 
 @dataclass
@@ -46,16 +46,16 @@ class Status:
     """Readiness of the service."""
 
     keeping: Callable[[], StoreInfo]
-    """Asks the store how it keeps what it is given; StoreUnavailable if it does not answer."""
+    """Asks the store how it keeps data; raises StoreUnavailable if it does not answer."""
     check_writable: Callable[[], list[str]]
-    """Raises StoreUnavailable unless the store takes a key; tells of parts of it that do not."""
+    """Raises StoreUnavailable unless the store accepts a key; returns warnings about parts of it that do not."""
     allow_volatile: bool
-    """Whether a store that may lose or evict maps will do."""
+    """Whether a store that may lose or evict maps is acceptable."""
     seen: Readiness = field(default=Readiness("starting", "", ()))
-    """As it was seen last."""
+    """Last observed readiness."""
 
     def unfit(self) -> str | None:
-        """Why the store may lose maps that it has taken; None if it will not, or if the operator accepts that."""
+        """Return why the store may lose accepted maps; None if it will not, or if the operator accepts that."""
         return self._unfit(self.keeping())
 
     def _unfit(self, store: StoreInfo) -> str | None:
@@ -65,9 +65,9 @@ class Status:
         return f"{reason}; BOCHNER_ALLOW_VOLATILE_STORE=true accepts it"
 
     def readiness(self) -> Readiness:
-        """Whether the service is ready.
+        """Return whether the service is ready, and why not.
 
-        A store that is full, or a replica, is no reason: what it has is served.
+        A full store or a replica does not make the service unready: it still serves what the store has.
         """
         try:
             store = self.keeping()
@@ -85,12 +85,12 @@ class Status:
         return Readiness("ready", "", warnings)
 
     def watch(self) -> NoReturn:
-        """Log each change of readiness with its reason, and once a minute what lasts and should not."""
+        """Log each change of readiness with its reason, and repeat lasting problems once a minute."""
         changed, logged = time.monotonic(), -math.inf
         while True:
             before, found, now = self.seen, self.readiness(), time.monotonic()
             why = "".join(f"; {sentence}" for sentence in (found.told, *found.warnings) if sentence)
-            # Sentences may have figures in them that change all the time.
+            # Sentences may contain numbers that change all the time.
             is_new = found.reason != before.reason or len(found.warnings) != len(before.warnings)
             is_new |= found.reason != "starting" and found.told != before.told
             if is_new or (why and now - logged > _REPEAT_SECONDS):
@@ -111,14 +111,17 @@ def versions() -> dict[str, str]:
 
 
 class StoreFigures(Collector):
-    """Asks the store whenever it is collected."""
+    """Metrics that are read from the store whenever they are collected."""
 
     def __init__(self, client: Client, account: Account, quota: Quota, jobs: Jobs, status: Status) -> None:
         self._client, self._account, self._quota, self._jobs = client, account, quota, jobs
         self._status = status
 
     def collect(self) -> Iterator[Metric]:
-        """The metrics that are declared as asked for. Without the store, only whether it is there."""
+        """Yield the metrics that are measured on request.
+
+        If the store does not answer, only those of the service itself, and the fact that the store is down.
+        """
         found = versions()
         told = [found["bochner"], found["numpy"], found["scipy"], platform.python_version()]
         yield _family(GaugeMetricFamily, metrics.INFO, (told, 1))
@@ -152,7 +155,7 @@ class StoreFigures(Collector):
 
 
 def _family(kind: Callable[..., Any], of: Declared, *samples: tuple[Any, ...]) -> Metric:
-    """A metric, with the arguments of `add_metric` for each of its values."""
+    """Return a metric; each sample has the arguments of `add_metric` for one value."""
     found = kind(of.name, of.told, labels=of.labels)
     for sample in samples:
         found.add_metric(*sample)
@@ -160,4 +163,4 @@ def _family(kind: Callable[..., Any], of: Declared, *samples: tuple[Any, ...]) -
 
 
 def _gauge(of: Declared, value: float | None) -> Metric:
-    return _family(GaugeMetricFamily, of, *([] if value is None else [([], value)]))  # a limit that there is not
+    return _family(GaugeMetricFamily, of, *([] if value is None else [([], value)]))  # None: there is no such limit

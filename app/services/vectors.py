@@ -1,7 +1,7 @@
 """Features, Gram blocks, codes and similarities of vectors.
 
-Functions raise InvalidInput for rows that have no features, cannot be hashed or compared; and TooLarge where a limit is
-passed.
+Functions raise InvalidInput for rows that have no features, or cannot be hashed or compared; and TooLarge if a limit is
+exceeded.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from app.core.arrays import IDS, SIGNATURE, Answer, Array, Matrix, OneHot, RowBlocks, Rows, row_blocks
+from app.core.arrays import IDS, SIGNATURE, Answer, Array, Ids, Matrix, OneHot, RowBlocks, Rows, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
-from app.core.ids import Ids
 from app.core.maps import FeatureMap
 from app.services.limits import Limits
 
-# Making a number of a result, such as a cosine, takes as long as so many multiplications, beside those it is made of.
+# Computing one number of a result, such as a cosine, takes as long as this many multiplications, beside the products
+# that it is made of.
 _OPERATIONS_PER_NUMBER = 160
 BLOCK_BYTES = 1 << 23
-"""The most that is made at a time of a result in blocks; smaller results are made whole."""
+"""Most bytes of a result that are computed at a time; smaller results are computed as a whole."""
 
 
 def make_result(
@@ -35,20 +35,20 @@ def make_result(
     make: Callable[[Rows], Array],
     largest: float = inf,
 ) -> Array | RowBlocks:
-    """The result that `make` gives for the rows x, whole or in blocks, none of which passes `max_result_bytes`.
+    """Return the result of `make` for the rows x, as a whole or in blocks, each of at most `max_result_bytes`.
 
     Args:
         x: rows of the request.
         row: shape and dtype of one row of the result.
         operations: multiplications that the result takes.
-        per_number: those that writing and sending a number of it takes.
-        limits: of the request.
-        check: raises what `make` may raise. It is called before the first of several blocks is made.
-        make: gives for some rows what it would give for them among all rows.
-        largest: no entry of the result is larger.
+        per_number: multiplications that take as long as writing and sending one number of the result.
+        limits: limits of the request.
+        check: raises what `make` may raise. It is called before the first of several blocks is computed.
+        make: computes the result of some rows; it must be the same as for these rows among all rows.
+        largest: upper bound of the entries of the result.
 
     Raises:
-        TooLarge: a single row of the result, or all work with it, passes a limit.
+        TooLarge: a single row of the result, or the total work, exceeds a limit.
     """
     shape, dtype = row
     n = x.shape[0]
@@ -64,13 +64,13 @@ def make_result(
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:
-    """Features of the vectors in the same order, and the map's signature if it has one.
+    """Compute features of the vectors, in their order, and the map's signature if it has one.
 
-    `per_number` is how many multiplications take as long as writing a number of the answer.
+    `per_number` is the number of multiplications that take as long as writing one number of the answer.
 
     Raises:
         InvalidInput: vectors have no features.
-        TooLarge: a row of the result, or the work, passes a limit.
+        TooLarge: a row of the result, or the work, exceeds a limit.
     """
     features = make_result(
         x,
@@ -86,7 +86,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
 
 
 def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
-    """An answer of features, with the map's signature if it has one."""
+    """Return an answer with features, and with the map's signature if it has one."""
     found: dict[str, Array | RowBlocks] = {"features": features}
     if feature_map.signature is not None:
         found[SIGNATURE] = feature_map.signature
@@ -94,21 +94,21 @@ def answer(feature_map: FeatureMap, features: Array | RowBlocks) -> Answer:
 
 
 def add_ids(answer: Answer, ids: Ids | None) -> Answer:
-    """An answer with the ids of its rows beside them, if they have some."""
+    """Return the answer with the ids of its rows, if they have ids."""
     return answer if ids is None else {**answer, IDS: ids}
 
 
 def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str, ...]:
-    """Doubts about features of these rows, a sentence each; the keys are their names in the request, such as `x`."""
+    """Return doubts about features of these rows, one sentence each; the keys are the request's names, such as `x`."""
     return tuple(chain.from_iterable(feature_map.warnings(given, member) for member, given in rows.items()))
 
 
 def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
-    """The approximate Gram block of x against y, and the exact one if wanted.
+    """Compute the approximate Gram block of x against y, and the exact one if `exact`.
 
     Raises:
-        InvalidInput: vectors have no kernel.
-        TooLarge: the result, or the work, passes a limit.
+        InvalidInput: the kernel is not defined for some vectors.
+        TooLarge: the result, or the work, exceeds a limit.
     """
     n, m = x.shape[0], y.shape[0]
     limits.check_result(n * m * feature_map.gram_dtype.itemsize * (2 if exact else 1))
@@ -118,14 +118,14 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
         limits.check_result(feature_map.kernel.exact_bytes(x, y))
     found: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
     if exact:
-        dtype = np.finfo(feature_map.gram_dtype).dtype  # a complex Gram block has a real exact one
+        dtype = np.finfo(feature_map.gram_dtype).dtype  # the exact block of a complex Gram block is real
         found["exact"] = _in_range(feature_map.exact_gram(x, y), dtype)
     return found
 
 
 def _in_range(exact: Matrix, dtype: np.dtype[Any]) -> Array:
-    """Kernels in the dtype of the approximate ones; InvalidInput for one that is too large for it."""
-    with np.errstate(over="ignore"):  # refused by name
+    """Cast exact kernel values to the dtype of the approximate ones; raise InvalidInput if one is too large for it."""
+    with np.errstate(over="ignore"):  # the error below names the number
         found = exact.astype(dtype, copy=False)
     if not np.isfinite(found).all():
         raise InvalidInput(
@@ -136,14 +136,14 @@ def _in_range(exact: Matrix, dtype: np.dtype[Any]) -> Array:
 
 
 class OnZero(StrEnum):
-    """A row that is all zero has no codes: either the request is refused, or the row is marked with codes of -1."""
+    """Handling of rows that are all zero and so have no codes: refuse the request, or mark a row with codes of -1."""
 
     refuse = "refuse"
     mark = "mark"
 
 
 def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_number: int) -> Answer:
-    """Codes of the vectors, in their order; `per_number` as in `vectors.transform`."""
+    """Compute codes of the vectors, in their order; `per_number` as in `vectors.transform`."""
     s = hashing.n_frequencies
 
     def check() -> None:
@@ -159,10 +159,10 @@ def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_nu
 
 
 def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -> Encoder | None:
-    """How the codes of a similarity are written; None if the client does not say.
+    """Return the encoder of the codes to compare in a similarity; None if the client does not specify an encoding.
 
     Raises:
-        InvalidOption: the options do not go together, or not with this map.
+        InvalidOption: the options contradict each other, or do not suit this map.
     """
     if gamma is not None and (refusal := hashing.gamma_refusal()) is not None:
         raise InvalidOption(refusal, "gamma")
@@ -174,9 +174,9 @@ def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -
 def similarity_of_vectors(
     hashing: FeatureMap, x: Rows, y: Rows, by: Encoder, gamma: float | None, limits: Limits
 ) -> Answer:
-    """The kernel of row i of x with row i of y: estimated from codes, and exact.
+    """Estimate the kernel of row i of x with row i of y from codes, and compute it exactly.
 
-    `by` says which codes to compare. With a gamma, the RBF kernel is estimated too.
+    `by` says which codes to compare. If `gamma` is given, the RBF kernel is estimated too.
     """
     _check_pairs(x, y)
     limits.check_result(hashing.kernel.exact_bytes(x, y))
@@ -187,7 +187,7 @@ def similarity_of_vectors(
 
 
 def similarity_of_codes(hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
-    """The kernel of row i of x with row i of y, estimated from codes that are written as `by` says."""
+    """Estimate the kernel of row i of x with row i of y from codes that are encoded by `by`."""
     _check_pairs(x, y)
     return {**hashing.similarity_of_codes(x, y, by, gamma)}
 

@@ -1,7 +1,7 @@
-"""Has every compiled loop that a request can reach in this process before the first request comes.
+"""Compilation or loading of all compiled loops that requests can reach in a process, before its first request.
 
-Here, and only here, stands what has to be called for that. What no earlier process has left on disk is compiled by
-processes of their own, side by side, and loaded: a compiler that has worked leaves a hundred megabytes behind.
+This module alone lists the calls that are needed for this. Loops that no earlier process has stored on disk are
+compiled by separate processes, in parallel, and then loaded: a compiler leaves a hundred megabytes of memory behind.
 """
 
 import ctypes
@@ -49,7 +49,7 @@ logger = logging.getLogger(__name__)
 _GAUSSIAN = '{"kind": "gaussian", "length_scale": 1}'
 _FOURIER = f'{{"input_dim": 1, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "monte_carlo"}}}}'
 _STRUCTURED = f'{{"input_dim": 8, "s": 1, "kernel": {_GAUSSIAN}, "sampler": {{"kind": "structured_orthogonal"}}}}'
-# In float64, for rows not to be rounded, and so copied, on their way to the loops.
+# In float64, so that rows are not rounded, and so copied, before they reach the loops.
 _HASHING = '{"input_dim": 1, "s": 1, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}'
 _DARTS = _HASHING.replace("gcws", "dart_minhash")
 _LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_scale": 1, "nu": 1.5},
@@ -60,23 +60,24 @@ _CHI_SQUARED = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
 _SUBSETS = """{"input_dim": 1, "s": 1, "kernel": {"kind": "anova", "length_scale": 1, "subsets": [[0]]},
     "sampler": {"kind": "monte_carlo"}}"""
-# Maps of so many coordinates hash without tables.
+# Maps of this many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
 
 
 def _row(dtype: DTypeLike, d: int = 1) -> Floats:
-    """A row as the bodies of requests have them: what is compiled for it serves rows that can be written to as well."""
+    """Return a row as read from a request body, read-only: loops compiled for it also accept writable rows."""
     row = np.ones((1, d), dtype)
     row.flags.writeable = False
     return row
 
 
 def _features() -> None:
-    """Seek a neighbour, as length scales do, and make a direction, as maps are drawn from; then transform and compare.
+    """Run the loops of features: find a neighbour, make a direction, transform a row and compare it.
 
-    That is done with a row that nobody may write to, in every form and dtype, by every projection. It is compared with
-    landmarks by products, which are made by loops of the former, and anew with the one it equals.
+    A length scale finds neighbours, and maps are drawn from directions. The row is read-only, and is used in every form
+    and dtype, with every projection. Landmark maps compare it with landmarks by products, computed by loops of the
+    projections, and compare it again directly with the landmark that it equals.
     """
     fourier, structured, landmarks, sparse_landmarks = (
         MapSpec.model_validate_json(spec) for spec in (_FOURIER, _STRUCTURED, _LANDMARKS, _SPARSE_LANDMARKS)
@@ -99,9 +100,10 @@ def _features() -> None:
 
 
 def _hashes() -> None:
-    """Hash one row in each way that has a loop, compare it with itself, and exactly by all kernels that have loops.
+    """Run the loops of hashing: hash a row in every way, compare it with itself, by codes and by exact kernels.
 
-    And find its codes among codes, much the same codes, an id among ids, and the first band in which codes agree.
+    Also run those of indexes: find codes among codes, near duplicates, an id among ids, and the first band in which
+    codes agree.
     """
     rows = _row(np.float64)
     hashing = MapSpec.model_validate_json(_HASHING)
@@ -126,7 +128,7 @@ def _hashes() -> None:
 
 
 def _measures() -> None:
-    """Measure one frequency on a box, multiply a matrix of either kind, and look for lists in JSON."""
+    """Run the loops of measures: one frequency on a box, products of real and complex matrices, and lists in JSON."""
     discrepancy = BoxDiscrepancy(MapSpec.model_validate_json(_FOURIER).kernel, np.ones(1))
     discrepancy.evaluate(np.ones((1, 1)))
     discrepancy.value_and_gradient(np.ones((1, 1)))
@@ -139,18 +141,19 @@ def _measures() -> None:
 
 
 PARTS: dict[str, Callable[[], None]] = {"features": _features, "hashes": _hashes, "measures": _measures}
-"""What one process compiles together. The first takes as long as the others together, so that two are done at once."""
+"""Loops that one process compiles together. The first part takes as long as all others, so two run at once."""
 
 
 cold = [*PARTS]
-"""The parts that are not ready in this process yet."""
+"""Parts that are not ready in this process yet."""
 
 
 def get_ready() -> None:
-    """Warm up at the end of a start, in which no garbage was sought: there is little, and the search takes a seventh.
+    """Warm up at the end of a start, and then turn on garbage collection, which is off during the start.
 
-    From now on it is sought, though not among what the start has made: that stays, and to go through it would hold up
-    everything for a tenth of a second each time.
+    There is little garbage during the start, and its collection would take a seventh of the time. Objects from the
+    start are excluded from later collections: they stay, and to examine them would block everything for a tenth of a
+    second each time.
     """
     try:
         warm_up()
@@ -160,16 +163,16 @@ def get_ready() -> None:
 
 
 def warm_up() -> None:
-    """Have every loop of `PARTS` ready in this process, and give back the memory that only the start needs."""
+    """Make every loop of `PARTS` ready in this process, and release the memory that only the start needs."""
     missing = [part for part in PARTS if not _loads(part)]
     if missing:
-        gc.enable()  # compiling makes much
+        gc.enable()  # compiling creates much garbage
         _compile(missing)
     release_programs()
 
 
 def _loads(part: str) -> bool:
-    """Whether all loops of a part were on disk; they are loaded then."""
+    """Load the loops of a part from disk; return whether all of them were there."""
     try:
         with loading_only():
             _run(part)
@@ -179,7 +182,7 @@ def _loads(part: str) -> bool:
 
 
 def _compile(missing: list[str]) -> None:
-    """Compile parts in processes of their own, and load them; in this one, if nothing can be written anywhere."""
+    """Compile parts in separate processes, and load them; or in this process, if no directory is writable."""
     with ExitStack() as stack:
         place, told = kept_in(), []
         if place is None:
@@ -197,7 +200,7 @@ def _compile(missing: list[str]) -> None:
 
 
 def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
-    # Services and workers that start at the same time do not compile the same.
+    # Services and workers that start at the same time do not compile the same part twice.
     with FileLock(place / f"{part}.lock"):
         if not _loads(part):
             logger.info("compiling %s; the next start finds them, if they can be kept", part)
@@ -215,16 +218,16 @@ def _run(part: str) -> None:
 
 
 def release_programs() -> None:
-    """Give back the memory of program files, of which the compiler alone has 70 MB; what is used comes back at once.
+    """Release the memory of program files, 70 MB of which belong to the compiler; used pages are loaded again at once.
 
-    The system keeps the files in its cache while there is room. Nothing is lost: a part of a file that nobody has
-    written to, neither in memory nor in swap, is the same in the file. Programs stay where they are until the process
-    ends. So no other thread can put anything else at their addresses meanwhile.
+    The system keeps the files in its cache while there is room. Nothing is lost: a page of a file that nobody has
+    written to, neither in memory nor in swap, is the same in the file. Programs stay mapped until the process ends, so
+    no other thread can put anything else at their addresses meanwhile.
     """
     if sys.platform != "linux":
         return
     advise = ctypes.CDLL(None).madvise
-    with suppress(OSError, psutil.Error):  # where the system does not say what there is, it stays
+    with suppress(OSError, psutil.Error):  # if the system does not list the mappings, the memory is not released
         parts = psutil.Process().memory_maps(grouped=False)
         programs = {part.path for part in parts if part.path.startswith("/") and "x" in part.perms}
         for part in parts:
@@ -234,7 +237,7 @@ def release_programs() -> None:
 
 
 def main(part: str | None = None, directory: str | None = None) -> None:
-    """Compile a part, or all, in this process, and keep what is compiled in the directory, if one is named."""
+    """Compile one part, or all, in this process, and store the compiled loops in `directory` if it is given."""
     if directory is not None:
         keep_in(directory)
     for wanted in PARTS if part is None else [part]:

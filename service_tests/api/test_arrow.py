@@ -4,8 +4,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.core.arrays import PostedRows
-from app.core.ids import Identified, NumberIds, TextIds
+from app.core.arrays import Identified, NumberIds, PostedRows, TextIds
 from app.formats.arrow import Arrow
 from app.formats.base import Body
 from service_tests.checks import ARROW, JSON, NPY, array, arrow, assert_problem, post, post_npy

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from app.core.arrays import MAX_ID_BYTES, NumberIds, TextIds, check_lengths, check_text, gather_strings
 from app.core.errors import InvalidInput
-from app.core.ids import MAX_ID_BYTES, NumberIds, TextIds, check_lengths, check_text, gather_strings
 
 WORDS = ["", "é", "𝕏yz", "a" * 1000, "", "b"]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core.arrays import Identified, NumberIds, TextIds
 from app.core.errors import InvalidInput, TooLarge
-from app.core.ids import Identified, NumberIds, TextIds
 from app.formats.arrow import Arrow
 from app.formats.arrow_ipc.flatbuffers import Number, Structs
 from app.formats.arrow_ipc.flatbuffers import write_message as flatbuffer

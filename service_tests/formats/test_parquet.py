@@ -13,8 +13,8 @@ import pytest
 from arro3.core import Array, Table
 from arro3.io import read_ipc_stream, write_parquet
 
+from app.core.arrays import Identified, NumberIds, TextIds
 from app.core.errors import InvalidInput, TooLarge
-from app.core.ids import Identified, NumberIds, TextIds
 from app.formats import parquet
 from app.formats.arrow import Arrow
 from app.formats.base import Body

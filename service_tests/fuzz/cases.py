@@ -14,7 +14,7 @@ from arro3.io import read_ipc_stream, write_parquet
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from app.core.ids import NumberIds
+from app.core.arrays import NumberIds
 from app.store.keys import Role
 from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, header, npy_with_header
 from service_tests.formats.test_npz import npz

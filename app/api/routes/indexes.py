@@ -13,8 +13,8 @@ from app.api.access import owner_of
 from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
 from app.api.schemas import BATCH_BODY, INDEX_BODY, SEARCH_BODY, headers
+from app.core.arrays import MAX_ID_BYTES
 from app.core.errors import InvalidOption
-from app.core.ids import MAX_ID_BYTES
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
 from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Floats, Rows
+from app.core.arrays import MAX_ID_BYTES, Floats, Rows
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
-from app.core.ids import MAX_ID_BYTES
 
 _NUMBER, _STRING = b"i", b"s"
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1

@@ -5,9 +5,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import Field
 
-from app.core.arrays import PostedRows
+from app.core.arrays import MAX_ID_BYTES, Identified, PostedRows
 from app.core.datasets import Reference
-from app.core.ids import MAX_ID_BYTES, Identified
 from app.core.model import Frozen
 
 CheckCount = Callable[[int], None]

@@ -9,9 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array
+from app.core.arrays import Array, Identified, Ids, NumberIds, TextIds, check_lengths, check_text, gather_strings
 from app.core.errors import InvalidInput
-from app.core.ids import Identified, Ids, NumberIds, TextIds, check_lengths, check_text, gather_strings
 from app.formats.arrow_ipc.stream import Batch, read
 from app.formats.base import Body
 from app.formats.json.body import pointer_to
@@ -40,7 +39,7 @@ def columns_of(
     Raises:
         InvalidInput: the body is not a stream; columns are of other types, or too short; lists are of different
             lengths; a whole number would be rounded; or an id is missing.
-        TooLarge: `body.check_rows` refuses the size of the rows, or that of the columns beside them while they are read.
+        TooLarge: `body.check_rows` refuses the size of the rows, or of the columns beside them while they are read.
     """
     schema, batches = read(body)
     n = sum(batch.n for batch in batches if batch.dictionary is None)

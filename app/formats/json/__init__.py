@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from app.core.arrays import Answer, Array, OneHot, PostedRows, RowBlocks, in_parts, row_blocks
-from app.core.ids import NumberIds, TextIds
+from app.core.arrays import Answer, Array, NumberIds, OneHot, PostedRows, RowBlocks, TextIds, in_parts, row_blocks
 from app.formats.base import Body, Encoded, Format, Posted
 from app.formats.json.body import dimension, members, rows_in, rows_or_reference, vectors_or_dataset
 
