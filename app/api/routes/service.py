@@ -16,7 +16,7 @@ from app.api.problems import KINDS, Refusal
 from app.api.schemas import headers
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
-from app.core.maps.fourier.features import FORMS, Columns
+from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Kind, advice_in
 from app.core.spec import Sampler
 from app.services.status import versions

@@ -20,7 +20,8 @@ from app.core.hashing.encodings import CodeOptions, Codes, Encoder
 from app.core.hashing.signed_codes import SIGNED, Arcs, SignLaw
 from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.maps.base import FeatureMap
-from app.core.maps.fourier.features import FORMS, Features, amplitudes, gram
+from app.core.maps.fourier.features import Features, gram
+from app.core.maps.fourier.forms import FORMS, amplitudes
 from app.core.maps.fourier.projections import allocations, check_allocations, projection_of, spectral, unequal
 from app.core.maps.terms import (
     Arrays,

@@ -14,7 +14,7 @@ from app.core.building import Building, Use
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded_size, rotate, tile_width, tiles_of
 from app.core.kernels.base import Block, ShiftInvariantKernel, SpectralKernel
-from app.core.maps.fourier.features import FORMS
+from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
 from app.core.panels import Panels
 from app.core.progress import begin_anew

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from app.core.maps.fourier.features import (
-    COSINES,
-    COSINES_AND_SINES,
-    EXPONENTIALS,
-    LARGEST,
-    write_columns,
-)
+from app.core.maps.fourier.forms import COSINES, COSINES_AND_SINES, EXPONENTIALS, LARGEST, write_columns
 
 every_dtype = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 MOST_UNITS = {np.float32: 1.5, np.float64: 1.0}
