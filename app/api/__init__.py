@@ -1,1 +1,1 @@
-"""HTTP: routes, negotiation, admission, problem documents."""
+"""HTTP layer: routes, content negotiation, admission, problem documents."""

@@ -1,4 +1,4 @@
-"""Who is let in: by the name that is asked for, by keys and their roles, and by how often these have asked."""
+"""Access control: host names that the service answers to, keys and their roles, and request rates of keys."""
 
 import asyncio
 import base64
@@ -24,19 +24,20 @@ from app.request_context import REQUEST
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Keys, Role, Taken, id_in
 
-# A name, an IPv4 address or an IPv6 address in brackets; perhaps a port.
+# A name, an IPv4 address or an IPv6 address in brackets; optionally a port.
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\s:\[\]/@]+)(?::\d*)?", re.IGNORECASE)
 
 
 class Hosts:
-    """Which hosts may be asked for: the names that the service answers to.
+    """Hosts that requests may name: the names that the service answers to.
 
-    A page of another site can have its own name lead to the address of this service (DNS rebinding), and then reads
-    what the browser's user may read. It cannot change the name in the header `Host`.
+    A page of another site can make its own name resolve to the address of this service (DNS rebinding), and could then
+    read whatever the browser's user may read. It cannot change the name in the header `Host`.
 
     Args:
-        allowed: names; `*.example.org` stands for all below it, `*` for any.
-        near: whether IP addresses, names without a dot and no name at all will do too: no page of the internet has one.
+        allowed: names; `*.example.org` stands for all names below it, `*` for any.
+        near: whether IP addresses, names without a dot and a missing name are allowed too: no page of the internet has
+            one.
     """
 
     def __init__(self, allowed: tuple[str, ...], near: bool) -> None:
@@ -46,7 +47,7 @@ class Hosts:
         self._near = near
 
     def allow(self, host: str) -> bool:
-        """Whether a value of the header `Host` is a name of this service."""
+        """Return whether a value of the header `Host` is a name of this service."""
         if self._any:
             return True
         found = _HOST.fullmatch(host)
@@ -66,23 +67,24 @@ def _is_near(name: str) -> bool:
     return True
 
 
-# How long a key that was revoked by another process may still let somebody in.
+# Seconds for which a key that another process has revoked may still be accepted.
 _FRESH_SECONDS = 0.5
-# How long the keys that were known then may still see metrics, where the store is away.
+# Seconds for which the keys known last may still read metrics while the store is unavailable.
 _REMEMBERED_SECONDS = 3600.0
-# Between two times that the use of a key is written down.
+# Seconds between two records of the use of a key.
 _NOTED_SECONDS = 60.0
-# How long metrics wait for a store that hangs, to know a key: the store's figures are waited for after it.
+# Seconds that a request for metrics waits for a store that hangs, to check its key. The store's figures are waited for
+# afterwards.
 _PATIENCE_SECONDS = 1.0
-# Between two looks at the store, however many unknown keys come.
+# Seconds between two reads of the store, however many unknown keys arrive.
 _PAUSE_SECONDS = 0.02
 
 
 class KnownKeys:
-    """Finds keys by their text, without a question to the store for each request.
+    """Finds keys by their text, without a read of the store for each request.
 
-    The keys are looked at anew when they were looked at half a second ago, and for a key that is not among them, as it
-    may have been made just now. Who asks meanwhile shares the answer, so that guesses cost the store next to nothing.
+    The keys are read again if the last read is more than half a second ago, and for an unknown key, as it may have been
+    made just now. Requests that arrive during a read share it, so guesses cost the store next to nothing.
     """
 
     def __init__(self, changed: Callable[[Keys], Awaitable[Keys]], note_use: Callable[[str], Awaitable[None]]) -> None:
@@ -93,7 +95,7 @@ class KnownKeys:
         self._coming: asyncio.Task[None] | None = None
 
     async def find(self, text: bytes) -> Key | None:
-        """The key whose text this is; None if it is of none. StoreUnavailable where the store does not answer."""
+        """Return the valid key with this text, or None; raise StoreUnavailable if the store does not answer."""
         key_id = id_in(text)
         if key_id is None:
             return None
@@ -106,24 +108,24 @@ class KnownKeys:
             return None
         if time.monotonic() - self._noted.get(key_id, -math.inf) > _NOTED_SECONDS:
             self._noted[key_id] = time.monotonic()
-            with suppress(StoreUnavailable):  # one that takes no writes is read as ever
+            with suppress(StoreUnavailable):  # a store that refuses writes can still be read
                 await self._note_use(key_id)
         return found
 
     async def get(self, key_id: str) -> Key | None:
-        """The key with an id; None if there is none, or was none half a second ago."""
+        """Return the valid key with an id; None if there is none, or there was none half a second ago."""
         await self._look(time.monotonic() - _FRESH_SECONDS)
         return self._valid(key_id)
 
     def recall(self, text: bytes) -> Key | None:
-        """The key whose text this is, as the store last told it; None if it told of none, or over an hour ago."""
+        """Return the key with this text as last read from the store; None if it was not there, or over an hour ago."""
         if time.monotonic() - self._told_at > _REMEMBERED_SECONDS:
             return None
         found = self._valid(id_in(text) or "")
         return found if found is not None and found.opens_with(text) else None
 
     def forget(self) -> None:
-        """Look again at the next question, as this process has changed something."""
+        """Read the store again at the next query, as this process has changed a key."""
         self._as_of = -math.inf
 
     def _valid(self, key_id: str) -> Key | None:
@@ -131,11 +133,11 @@ class KnownKeys:
         return found if found is not None and found.is_valid else None
 
     async def _look(self, not_before: float) -> None:
-        """Know the keys as they are at that moment or later."""
+        """Read the keys unless they were read at the time `not_before` or later."""
         while self._as_of < not_before:
             if self._coming is None:
                 self._coming = asyncio.create_task(self._ask())
-            await asyncio.shield(self._coming)  # who leaves takes it from nobody
+            await asyncio.shield(self._coming)  # a caller that is cancelled does not cancel the read for others
 
     async def _ask(self) -> None:
         try:
@@ -147,33 +149,33 @@ class KnownKeys:
             self._coming = None
 
 
-# Requests are taken from the store for so many seconds ahead.
+# Seconds of requests that are taken from the store in advance.
 _AHEAD_SECONDS = 0.1
-# What was taken and not used is lost after so long.
+# Seconds after which requests that were taken and not used are lost.
 _KEPT_SECONDS = 1.0
-# Keys whose allowance is remembered. Of others it is asked for anew.
+# Most keys whose allowance is remembered. Allowances of other keys are taken from the store again.
 _MOST_KEYS = 4096
 
 Take = Callable[[str, float, int, int], Awaitable[Taken]]
 
 
 class _Allowance:
-    """Requests of one key that one process has taken from the store and not let in yet."""
+    """Requests of one key that one process has taken from the store and not admitted yet."""
 
     def __init__(self) -> None:
         self.left = 0
         self.ends = 0.0
-        """When what is left is lost."""
+        """Time after which the remaining requests are lost."""
         self.refused_until = 0.0
         self.waiting = 0
         self.taking = asyncio.Lock()
 
 
 class Rates:
-    """Lets requests of keys in, as many as their rates allow.
+    """Rate limiter: admits as many requests of each key as its rate allows.
 
-    In any t seconds all processes together let burst + rate·t of a key in, and each of them at most a tenth of a
-    second's more, which it had taken ahead.
+    In any t seconds all processes together admit burst + rate·t requests of a key, plus at most a tenth of a second's
+    worth for each process, taken in advance.
     """
 
     def __init__(self, take: Take) -> None:
@@ -181,7 +183,7 @@ class Rates:
         self._of: LRUCache[str, _Allowance] = LRUCache(_MOST_KEYS)
 
     async def wait(self, key: Key) -> float:
-        """Seconds until the key may ask again; 0 if this request may come. StoreUnavailable as the store says."""
+        """Return the seconds until the key may ask again, 0 if it may now; raise StoreUnavailable if the store does."""
         if key.rate is None or key.burst is None:
             return 0.0
         one = self._of.get(key.id)
@@ -209,9 +211,9 @@ class Rates:
 
 
 ROLES: dict[str, Role | None] = {
-    # Nobody needs a key to ask how the service is.
+    # Probes of the service's health need no key.
     **dict.fromkeys(("live", "ready", "inference_live", "inference_ready")),
-    **dict.fromkeys(("page", "page_file")),  # which show nothing until they are given a key
+    **dict.fromkeys(("page", "page_file")),  # these show no data until they are given a key
     **dict.fromkeys(
         (
             *("list_maps", "get_map", "get_frequencies", "get_weights", "get_offsets", "get_signature", "get_signs"),
@@ -224,21 +226,21 @@ ROLES: dict[str, Role | None] = {
         ),
         Role.read,
     ),
-    **dict.fromkeys(("metrics", "problem"), Role.metrics),  # whoever is refused may read why
+    **dict.fromkeys(("metrics", "problem"), Role.metrics),  # a client that was refused may read why
     **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset"), Role.write),
     **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "delete_vector"), Role.write),
     **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
 }
-"""The role that each operation needs, None for those that are open to everybody."""
+"""Role that each operation needs; None for operations that are open to everybody."""
 
 WITHOUT_KEY = Role.write
-"""The role of those who send no key where none is needed. Keys are made and revoked with a key, or by command."""
+"""Role of clients without a key when none is required. To make or revoke keys takes a key or the command line."""
 
 
 def permit(operation: str, state: Mapping[str, Any]) -> None:
-    """Refuse an operation that the role of a request, in its state, does not include.
+    """Raise Refusal if the role in a request's state does not include an operation.
 
-    An operation that is not in the table is for administrators.
+    An operation that is not in the table `ROLES` needs role `admin`.
     """
     needed = ROLES.get(operation, Role.admin)
     role: Role | None = state["role"]
@@ -251,14 +253,14 @@ def permit(operation: str, state: Mapping[str, Any]) -> None:
 
 
 async def check_role(request: Request) -> None:
-    """Refuse a request whose role does not include what its route does. Nothing of its body has been read yet."""
+    """Refuse a request whose role does not include the operation of its route, before its body is read."""
     route = request.scope["route"]
     if isinstance(route, APIRoute):
         permit(route.operation_id or route.name, request.scope["state"])
 
 
 def unauthorized_refusal(detail: str, error: str | None = None) -> Refusal:
-    """The refusal of a request without a key that would do; `error` is that of RFC 6750, where something came."""
+    """Return the refusal of a request without a valid key; `error` is the code of RFC 6750 if credentials came."""
     challenge = 'Bearer realm="bochner"' + (f', error="{error}"' if error else "")
     return Refusal("unauthorized", detail, headers={"WWW-Authenticate": challenge})
 
@@ -272,7 +274,7 @@ _SCHEME = {
 
 
 def add_roles(document: dict[str, Any], required: bool) -> None:
-    """Say in the OpenAPI document which role each operation needs, and which need no key unless all do."""
+    """Add to the OpenAPI document the role that each operation needs, and whether it can do without a key."""
     document["components"]["securitySchemes"] = {"key": _SCHEME}
     for path in document["paths"].values():
         for operation in path.values():
@@ -282,21 +284,22 @@ def add_roles(document: dict[str, Any], required: bool) -> None:
 
 
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})
-"""Addresses that are open to everybody, under any host: probes of a cluster ask for an IP address, and have no key."""
+"""Paths open to everybody, under any host: probes of a cluster use an IP address, and have no key."""
 METRICS = "/metrics"
-"""Asked for by the address of a pod, and so under any host where it takes a key, which no page of another site has."""
+"""Requested under the address of a pod. So, if it needs a key, any host will do: pages of other sites have no key."""
 ASSETS = "/page/"
-"""Below it are the scripts and styles of the page at /."""
+"""Prefix of the paths of scripts and styles of the page at /."""
 _CREDENTIALS = re.compile(rb"(?P<scheme>[A-Za-z]+) +(?P<given>[A-Za-z0-9._~+/=-]+)")
 _LOOKING = ("GET", "HEAD")
 _BASIC = 'Basic realm="bochner", charset="UTF-8"'
 
 
 class Access:
-    """Lets requests in.
+    """Admits requests.
 
     Args:
-        required: whether a request needs a key. Who sends one where none is needed is held to it.
+        required: whether a request needs a key. A key that is sent although none is required limits the request to its
+            role.
     """
 
     def __init__(self, required: bool, hosts: Hosts, keys: KnownKeys, rates: Rates) -> None:
@@ -304,9 +307,9 @@ class Access:
         self._hosts, self.keys, self._rates = hosts, keys, rates
 
     async def admit(self, scope: Scope) -> None:
-        """Raise Refusal unless the request may come in; its state then has its `role` and its `key`, or None for none.
+        """Raise Refusal unless the request is admitted; set `role` and `key` of its state, `key` to None without a key.
 
-        Raises StoreUnavailable where the store does not answer.
+        Raises StoreUnavailable if the store does not answer.
         """
         state = scope["state"]
         state["role"] = state["key"] = None
@@ -322,7 +325,7 @@ class Access:
             request.owner = key.id
 
     async def holds(self, key: Key | None) -> bool:
-        """Whether a request that was let in with this key would still be; for answers that last."""
+        """Return whether a request that was admitted with this key still would be; for answers that last long."""
         return key is None or await self.keys.get(key.id) is not None
 
     def _check_host(self, scope: Scope) -> None:
@@ -336,7 +339,7 @@ class Access:
     async def _key(self, scope: Scope) -> Key | None:
         text = _read_key(scope)
         if not self.required and (text is None or id_in(text) is None):
-            return None  # credentials of somebody else, as of a proxy
+            return None  # credentials for another service, such as a proxy
         if text is None:
             raise unauthorized_refusal("no key came; `Authorization: Bearer KEY` is wanted")
         key = await self.keys.find(text)
@@ -352,7 +355,7 @@ class Access:
         return key
 
     async def _key_of_metrics(self, scope: Scope) -> Key | None:
-        """Likewise; while the store does not answer, as it was: alerts come from metrics, and are wanted just then."""
+        """Return the key as `_key` does, or as last known if the store does not answer: alerts need metrics then."""
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 return await self._key(scope)
@@ -364,24 +367,24 @@ class Access:
 
 
 def owner_of(request: Request) -> str:
-    """Whose what a request makes is in the account of the store: the id of its key, or "" without one."""
+    """Return the id of the request's key, or "": the account in the store for everything that the request creates."""
     key: Key | None = request.scope["state"]["key"]
     return "" if key is None else key.id
 
 
 def looks(scope: Scope) -> bool:
-    """Whether somebody looks at a page, who can be asked for a key."""
+    """Return whether a browser requests a page, so that its user can be asked for a key."""
     return scope["method"] in _LOOKING and any(b"text/html" in value for value in _values(scope, b"accept"))
 
 
 class Authorization:
-    """Refuses requests that may not come in, before anything else is looked at and before a body is read."""
+    """Middleware that refuses requests which are not admitted, before anything else and before a body is read."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access = app, access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on if it may come in."""
+        """Pass the request on if it is admitted."""
         if scope["type"] == "http":
             try:
                 await self._access.admit(scope)
@@ -402,7 +405,7 @@ def _values(scope: Scope, name: bytes) -> list[bytes]:
 
 
 def _read_key(scope: Scope) -> bytes | None:
-    """The text that a request gives as its key; empty for credentials of another kind, None for none."""
+    """Return the key text of a request; empty if the credentials are of another kind, None if there are none."""
     came = _values(scope, b"authorization")
     if len(came) > 1:
         raise unauthorized_refusal(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
@@ -410,17 +413,17 @@ def _read_key(scope: Scope) -> bytes | None:
 
 
 def _is_shell(scope: Scope) -> bool:
-    """Whether it is the page without any data, or a file of it. What the page asks for is asked for with a key."""
+    """Return whether the page without data, or a file of it, is requested. The page fetches its data with a key."""
     if scope["path"] == "/":
         return looks(scope)
     return scope["method"] in _LOOKING and scope["path"].startswith(ASSETS)
 
 
 def _text(credentials: bytes, method: str) -> bytes:
-    """The text of the key in a header `Authorization`; empty if there is none.
+    """Return the text of the key in a header `Authorization`; empty if there is none.
 
-    A browser asks for a name and a password, of which the password is the key. It then sends them by itself, also where
-    a page of another site has it send something. So they only serve to look at something.
+    A browser asks its user for a name and a password; the password is the key. It then sends both by itself, even if a
+    page of another site triggers the request. So such credentials count for GET and HEAD only.
     """
     found = _CREDENTIALS.fullmatch(credentials.strip(b" \t"))
     if found is None:
@@ -437,14 +440,14 @@ def _text(credentials: bytes, method: str) -> bytes:
 
 
 _METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
-# Seconds that a browser may remember what a page may do.
+# Seconds for which a browser may remember the answer to a preflight request.
 _REMEMBERED = 600
 
 
 class CrossOrigin(CORSMiddleware):
-    """Lets pages of these origins read answers. Requests of any other are answered as if there were no such thing.
+    """Lets pages of the given origins read answers. For other origins, requests are answered as if CORS did not exist.
 
-    A page sends a key as any client does, in `Authorization`: cookies have no meaning here.
+    A page sends its key as any client does, in `Authorization`: cookies have no meaning here.
     """
 
     def __init__(self, app: ASGIApp, origins: Sequence[str]) -> None:
@@ -458,7 +461,7 @@ class CrossOrigin(CORSMiddleware):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer what a browser asks first, or let the request through and tell whose pages may read the answer."""
+        """Answer a preflight request, or pass the request on and name the origin whose pages may read the answer."""
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             wanted = headers.get("access-control-request-method", "GET")

@@ -1,4 +1,4 @@
-"""How many requests are let in, how much is computed at a time and together, and the memory of bodies and answers."""
+"""Limits on requests, concurrent computations, and memory of bodies and answers; batching of small requests."""
 
 import asyncio
 import logging
@@ -27,22 +27,22 @@ from app.request_context import REQUEST, current_owner
 from app.settings import Settings
 
 State = MutableMapping[str, Any]
-"""The state in the scope of a request, which is kept as long as the request lasts."""
+"""State in the scope of a request; it exists as long as the request."""
 
 _TAKEN = "body_bytes"
-# Seconds after which a client may not be slower than the least rate.
+# Seconds after which a client must have reached the minimum rate.
 _SLOW_SECONDS = 10.0
-# The same where others would be refused for want of its place.
+# The same limit where other requests would be refused for lack of memory or a place.
 _SLOW_IN_THE_WAY_SECONDS = 1.0
 
 
 class Senders:
-    """The clients whose bodies have not come yet, in the order in which they began, and the memory of all bodies.
+    """Clients whose bodies are still arriving, in the order in which they began, and the memory of all bodies.
 
-    No key takes more of it than it leaves to others, but for a single body.
+    A key may take at most as much memory as it leaves to others; a single body is exempt.
 
     Args:
-        max_bodies_bytes: bytes of bodies that may be in memory. Each counts until its request is over.
+        max_bodies_bytes: bytes of bodies that may be in memory. Each body counts until its request is over.
     """
 
     def __init__(self, max_bodies_bytes: int) -> None:
@@ -56,7 +56,7 @@ class Senders:
         return self._most - self._free
 
     def take(self, state: State, size: int) -> None:
-        """Take memory for so many bytes of the body of a request; Refusal if there is none, and nobody makes room."""
+        """Reserve `size` bytes for a request's body; raise Refusal if there are not enough and no client gives way."""
         owner, taken = current_owner(), state.get(_TAKEN, 0)
         own, members = self._of[owner], limit("max_bodies_bytes", self._most)
         if owner and own > taken and own + size > self._free > 0:
@@ -69,13 +69,13 @@ class Senders:
         state[_TAKEN] = taken + size
 
     def give_back(self, state: State) -> None:
-        """Give back what a request has taken. Nothing happens if it has taken nothing."""
+        """Release the memory that a request has reserved, if any."""
         taken = state.pop(_TAKEN, 0)
         self._free += taken
         self._of[current_owner()] -= taken
 
     def make_room(self) -> bool:
-        """Give up the oldest of those that are slower than the least rate just now; False if none is."""
+        """Give up the oldest client that is currently slower than the minimum rate; return False if there is none."""
         for sender in self.there:
             if sender.is_in_the_way():
                 sender.give_up()
@@ -84,13 +84,13 @@ class Senders:
 
 
 class Sender:
-    """A client that sends a body, within a with block. `came` is how many bytes of it have come, unpacked."""
+    """A client that sends a body, used as a context manager. `came` is the number of bytes received, decompressed."""
 
     def __init__(self, senders: Senders, settings: Settings) -> None:
         self.came = 0
         self._senders, self._settings = senders, settings
         self._began = time.monotonic()
-        # The last moment at which it was as fast as it must be, and what had come then.
+        # The last moment at which the client was fast enough, and the number of bytes received by then.
         self._fast_at, self._fast_came = self._began, 0
         self._in_the_way = False
         self._waiting: asyncio.Timeout | None = None
@@ -103,10 +103,10 @@ class Sender:
         self._senders.there.pop(self, None)
 
     async def waited_for(self, receive: Callable[[], Awaitable[Message]]) -> Message:
-        """The next message of the client, a part of its body; Refusal if that takes too long."""
+        """Return the client's next message, a part of its body; raise Refusal if that takes too long."""
         settings, passed = self._settings, self._elapsed_seconds()
         rate = settings.min_body_rate
-        # From its beginning on, after which what has come is too little.
+        # Seconds since the beginning after which the bytes received so far are too few.
         in_time = max(_SLOW_SECONDS, self.came / rate) if rate else inf
         seconds, name = min(
             (settings.client_timeout, "client_timeout"),
@@ -120,20 +120,20 @@ class Sender:
             raise self._refusal("min_body_rate" if self._in_the_way else name) from None
 
     def has_sent(self, size: int) -> None:
-        """Note what has come."""
+        """Record the number of bytes received."""
         self.came += size
         now, rate = time.monotonic(), self._settings.min_body_rate
         if self.came - self._fast_came >= rate * (now - self._fast_at):
             self._fast_at, self._fast_came = now, self.came
 
     def is_in_the_way(self) -> bool:
-        """Whether it is slow enough to make room for others: not on the whole, but since it was fast."""
+        """Return whether the client is slow enough to make room for others, measured since it was last fast enough."""
         rate = self._settings.min_body_rate
         patience = max(_SLOW_IN_THE_WAY_SECONDS, (self.came - self._fast_came) / rate) if rate else inf
         return time.monotonic() - self._fast_at > patience
 
     def give_up(self) -> None:
-        """Wait for it no longer, as others need its place."""
+        """Stop waiting for the client, as others need its place."""
         del self._senders.there[self]
         if self._waiting is not None and not self._waiting.expired():
             self._in_the_way = True
@@ -156,34 +156,34 @@ class Sender:
 logger = logging.getLogger(__name__)
 
 HELD = "answer_bytes"
-"""In the state of a request: the memory that its answer takes while it is sent, where that is not its length."""
-# Seconds that a client may take to read a piece where others would be refused for want of its memory.
+"""Key in the state of a request: the memory that the answer takes while it is sent, if that is not its length."""
+# Seconds that a client may take to read a piece if other requests would be refused for lack of the memory it holds.
 _SLOW_READER_SECONDS = 1.0
 
 
 class NoRoom(Exception):
-    """Answers that are being sent take all memory there is for them."""
+    """The answers being sent take all the memory reserved for answers."""
 
 
 class Reader:
-    """A client that reads an answer, which takes so much memory; `abort` breaks its connection off."""
+    """A client that reads an answer of `nbytes` bytes of memory; `abort` breaks its connection off."""
 
     def __init__(self, nbytes: int, abort: Callable[[], None] | None) -> None:
         self.nbytes, self.abort, self.owner = nbytes, abort, current_owner()
         self.waited_for_since = inf
-        """The moment from which on the next piece waits for it to read the one before; infinity while none does."""
+        """Time since which the next piece waits for the client to read the previous one; infinity if none waits."""
 
     @property
     def is_in_the_way(self) -> bool:
-        """Whether it reads so slowly that it is to make room for others."""
+        """Whether the client reads so slowly that it must make room for others."""
         return self.abort is not None and time.monotonic() - self.waited_for_since > _SLOW_READER_SECONDS
 
 
 class Readers:
-    """The clients that read long answers, and the memory of these answers.
+    """Clients that read long answers, and the memory of these answers.
 
     Args:
-        max_answers_bytes: bytes of answers that may be in memory. A single one may always be.
+        max_answers_bytes: bytes of answers that may be in memory. A single answer is always allowed.
     """
 
     def __init__(self, max_answers_bytes: int) -> None:
@@ -197,9 +197,9 @@ class Readers:
         return self.most - self._free
 
     def enter(self, reader: Reader) -> None:
-        """Count an answer; NoRoom if there is no memory for it, and nobody makes room.
+        """Reserve memory for an answer; raise NoRoom if there is not enough and no client gives way.
 
-        With one answer in memory, a key may have more of them while it leaves as much to others.
+        A key that has an answer in memory may have more, as long as it leaves at least as much memory to others.
         """
         while reader.nbytes > self._free and self._there:
             slow = [one for one in self._there if one.is_in_the_way]
@@ -218,7 +218,7 @@ class Readers:
         self._of[reader.owner] += reader.nbytes
 
     def leave(self, reader: Reader) -> None:
-        """Give its memory back. Nothing happens if it has been given up."""
+        """Release the memory of an answer, unless that has happened already."""
         if reader in self._there:
             del self._there[reader]
             self._free += reader.nbytes
@@ -227,24 +227,25 @@ class Readers:
 
 Result = TypeVar("Result")
 
-# Seconds of a thread that a key which comes anew may have before the others.
+# Seconds of thread time by which a key that newly begins to wait may be ahead of the others.
 _AHEAD_SECONDS = 1.0
-# So long after a key has worked a thread is kept for it.
+# Seconds after a key's last work during which a thread is kept free for that key.
 _JUST_NOW_SECONDS = 10.0
 # Threads for short calls to the store.
 _STORE_THREADS = 32
 
 
 class Places:
-    """Places that requests hold while they last; entering raises Refusal when all are taken. Costs next to nothing.
+    """Places that requests hold while they last; entering raises Refusal if all are taken. Costs next to nothing.
 
-    No key takes more of them than it leaves to others.
+    A key may take at most as many places as it leaves to others.
 
     Args:
-        setting: the one that says how many there are.
-        most: its value.
-        said: what holds them all when there is none.
-        make_room: sees to it that one is given back soon, if it can; that one counts as free already.
+        setting: name of the setting that limits the number of places.
+        most: value of that setting.
+        said: text of the refusal: what holds all places if none is free.
+        make_room: makes one place free soon, if possible, and returns whether it did; that place counts as free
+            already.
     """
 
     def __init__(self, setting: str, most: int, said: str, make_room: Callable[[], bool] = lambda: False) -> None:
@@ -254,7 +255,7 @@ class Places:
 
     @property
     def taken(self) -> int:
-        """How many are taken."""
+        """Number of places taken."""
         return self.most - self._free
 
     def __enter__(self) -> None:
@@ -273,30 +274,31 @@ class Places:
 
 
 class Turns:
-    """Threads for work of one kind. Where work waits for one, it is given to the key that has had least of them.
+    """Threads for work of one kind. A free thread goes to the waiting key that has used the least thread time.
 
-    The last one that is free is kept for other keys, if some have worked just now and this key works already: they wait
-    for nothing that it has asked for.
+    The last free thread is kept for other keys if the key that asks has work running and some other key worked
+    recently. So other keys need not wait for this key's work.
     """
 
     def __init__(self, most: int) -> None:
         self._free = most
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self.waiting = 0
-        """How many wait. Other threads read it."""
-        # Of each key: works that run, seconds since work began to wait, and the moment when the last one ended.
+        """Number of calls that wait. Read by other threads."""
+        # For each key: number of running calls, seconds of thread time since work began to wait, and the time at which
+        # its last call ended.
         self._running = Counter[str]()
         self._used = defaultdict[str, float](float)
         self._ended = dict[str, float]()
 
     async def run(self, work: Callable[[], Awaitable[Result]], left: "asyncio.Future[None] | None" = None) -> Result:
-        """Run work as soon as its turn has come; ClientDisconnect if `left` is done before, as nobody waits for it."""
+        """Run work once its turn comes; raise ClientDisconnect if `left` is done first: the client no longer waits."""
         owner = current_owner()
         if self._has_one_for(owner):
             self._take(owner)
         else:
             turn = asyncio.get_running_loop().create_future()
-            if owner not in self._waiting:  # who comes is not behind the others, nor before them for long
+            if owner not in self._waiting:  # a new key is not behind the others, nor ahead for long
                 there = [self._used[one] for one in {*self._waiting, *+self._running} - {owner}]
                 self._used[owner] = max([self._used[owner], *([min(there) - _AHEAD_SECONDS] if there else [])])
             self._waiting.setdefault(owner, deque()).append(turn)
@@ -354,11 +356,11 @@ class Turns:
 
 
 class Admission:
-    """Lets requests in and computes for them, as much as one process can do at a time; refuses the others.
+    """Admits requests and computes for them, up to what one process can do at a time; refuses all further requests.
 
-    `settings` say how many: `max_requests`, `max_builds`, `max_listeners`, `max_bodies_bytes`,
-    `max_answers_bytes` and `threads`. `waited` is told how long work has waited for a thread, and for which;
-    `part` is entered while something is computed.
+    The limits are `max_requests`, `max_builds`, `max_listeners`, `max_bodies_bytes`, `max_answers_bytes` and `threads`
+    of `settings`. `waited` is called with the kind of thread and the seconds that work has waited for it; `part` is
+    entered while something is computed.
     """
 
     def __init__(
@@ -370,59 +372,61 @@ class Admission:
         threads = settings.threads
         self._waited, self._part = waited, part
         self.senders = Senders(settings.max_bodies_bytes)
-        """Those inside whose bodies have not come yet."""
+        """Clients of admitted requests whose bodies are still arriving."""
         self.readers = Readers(settings.max_answers_bytes)
-        """Those who are sent long answers."""
+        """Clients that are being sent long answers."""
         self.inside = Places(
             "max_requests", settings.max_requests, "requests are in work or waiting", self.senders.make_room
         )
         """Places of requests, each of which may hold a body in memory."""
         self.builds = Places("max_builds", settings.max_builds, "maps are being built or wait to be")
-        """Places of clients that wait for a map to be built, which take none of a request."""
+        """Places of clients that wait for a map to be built; such clients take no place of a request."""
         self.listening = Places("max_listeners", settings.max_listeners, "clients listen to jobs")
-        """Places of clients that watch jobs, which take none of a request: they wait most of the time."""
+        """Places of clients that watch jobs; they wait most of the time, so they take no place of a request."""
         self.places = {"requests": self.inside, "builds": self.builds, "listeners": self.listening}
-        """All of them by what they are for."""
+        """All places, by purpose."""
         quarter = max(1, settings.max_requests // 4)
         self._files = Places("max_requests", quarter, "files are being read or wait to be, a quarter of max_requests")
         half = max(1, settings.max_connections // 2)
-        # Those on whose connections nothing waits are what makes room for others.
+        # Connections on which no request waits are the ones that can make room for others, so these calls may take half
+        # of them.
         self._asking = Places("max_connections", half, "calls to the store run or wait, half of max_connections")
-        # Each has threads of its own: what takes milliseconds does not wait for what takes longer, calls to a store
-        # that hangs do not hold up the sending of answers, and jobs are submitted while others compute.
+        # Each kind has its own threads: short work does not wait for long work, calls to a store that hangs do not
+        # delay the sending of answers, and jobs are submitted while others compute.
         self._turns = {waits_for: Turns(threads) for waits_for in ("compute", "brief", "submit")}
         self._turns |= {"store": Turns(_STORE_THREADS), "file": Turns(1)}
         self._threads = anyio.CapacityLimiter(math.inf)
         self.building = Turns(1)
-        """Places for building maps in `run_by`: one, as a map may take much memory."""
+        """Turns to build maps in `run_by`: one at a time, as a map may take much memory."""
         self.measurements = Turns(threads)
-        """Places for diagnostics and recommendations in `run_by`."""
+        """Turns for diagnostics and recommendations in `run_by`."""
         self.patient = Turns(threads)
-        """Places in `run_by` for all work whose clients wait long, so that it keeps nobody else waiting."""
+        """Turns in `run_by` for all work whose clients accept a long wait, so that it delays no other client."""
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many requests wait for a thread, by what the thread is for."""
+        """Number of requests that wait for a thread, by the kind of thread."""
         return {waits_for: turns.waiting for waits_for, turns in self._turns.items()}
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
-        """Run work on a thread; wait until one is free. What is brief waits for nothing else."""
+        """Run work on a thread, once one is free. Brief work has threads of its own and waits for no longer work."""
         return await self._run("brief" if brief else "compute", partial(self.at_once, work))
 
     async def read_file(self, work: Callable[[], Result]) -> Result:
-        """Run on a thread what waits for a process that reads a file, one at a time; Refusal where too many wait."""
+        """Run work that waits for a process reading a file, one at a time; raise Refusal if too many wait."""
         with self._files:
             return await self._run("file", work)
 
     def at_once(self, work: Callable[[], Result]) -> Result:
-        """Run work in the thread that calls this."""
+        """Run work in the calling thread."""
         with self._part("compute"):
             return work()
 
     async def run_by(self, ends_at: float, places: Turns, work: Callable[[], Result]) -> Result | None:
-        """Run long work on a thread, once there is one of its places; None if there was none in time.
+        """Run long work on a thread, once it is its turn in `places`; return None if its turn does not come in time.
 
-        `ends_at` is the moment until which to wait for a place, as `time.monotonic` tells it. The work must end itself.
+        `ends_at` is the time, on the clock `time.monotonic`, until which to wait for the turn. The work must end by
+        itself.
         """
         waiting = asyncio.timeout(ends_at - time.monotonic())
 
@@ -434,19 +438,19 @@ class Admission:
             async with waiting:
                 return await places.run(begin)
         except TimeoutError:
-            if not waiting.expired():  # it is of the work
+            if not waiting.expired():  # the timeout comes from the work itself
                 raise
             return None
 
     async def submit(self, work: Callable[[], Result]) -> Result:
-        """Run on a thread what leaves work to a job; wait until one is free."""
+        """Run work that hands over to a job on a thread, once one is free."""
         return await self._run("submit", work)
 
     async def ask(self, work: Callable[[], Result]) -> Result:
-        """Run a short call to the store on a thread; Refusal where too many run or wait.
+        """Run a short call to the store on a thread; raise Refusal if too many run or wait.
 
         Raises:
-            ClientDisconnect: the client has gone before its turn came.
+            ClientDisconnect: the client disconnected before its turn came.
         """
         request = REQUEST.get()
         with self._asking:
@@ -467,15 +471,16 @@ class Admission:
 Answer = TypeVar("Answer")
 
 AT_ONCE = 1 << 19
-"""Multiplications that may be done on the event loop: 0.3 ms or less."""
+"""Multiplications that may be done on the event loop: they take 0.3 ms or less."""
 BRIEF = 1 << 26
 """Multiplications that take some milliseconds."""
 
 
 class Asked(Generic[Answer]):
-    """A question. Those who ask it in the same turn of the event loop, and so before it is put, share the answer.
+    """A question whose answer is shared by all callers that ask it in one turn of the event loop, before it is sent.
 
-    With `one_at_a_time`, so do those who ask before the answer comes; it is put for nobody in particular then.
+    With `one_at_a_time`, callers that ask before the answer arrives share it too; the question is then asked in no
+    request's context.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[Answer]], one_at_a_time: bool = False) -> None:
@@ -483,14 +488,14 @@ class Asked(Generic[Answer]):
         self._coming: dict[str, asyncio.Task[Answer]] = {}
 
     async def __call__(self, about: str) -> Answer:
-        """The answer to a question that is put after this call, unless one at a time is."""
+        """Return the answer to the question about `about`, asked after this call unless `one_at_a_time` shares one."""
         coming = self._coming.get(about)
         if coming is None:
             coming = self._coming[about] = asyncio.create_task(
                 self._ask_soon(about), context=Context() if self._one_at_a_time else None
             )
             coming.add_done_callback(_hear)
-        return await asyncio.shield(coming)  # who leaves takes it from nobody
+        return await asyncio.shield(coming)  # a caller that is cancelled does not cancel the question for others
 
     async def _ask_soon(self, about: str) -> Answer:
         await asyncio.sleep(0)
@@ -504,7 +509,7 @@ class Asked(Generic[Answer]):
 
 
 def _hear(done: "asyncio.Future[Any]") -> None:
-    """Keep a failure out of the log that nobody waits for any more."""
+    """Retrieve the failure of a question that nobody waits for any more, so that it is not logged."""
     if not done.cancelled():
         done.exception()
 
@@ -516,20 +521,20 @@ class _Request(NamedTuple):
 
 
 class Together:
-    """Computes features of small requests, those that wait for the same map together.
+    """Batcher: computes features of small requests, those that wait for the same map in one batch.
 
-    A request waits for one computation at most that has begun before. It gets the bits, or the refusal, that it would
-    get alone. `batched` is told how many requests and rows were computed together.
+    A request waits for at most one computation that has begun before it. It gets exactly the bits, or the refusal, that
+    it would get alone. `batched` is called with the number of requests and of rows in each batch.
     """
 
     def __init__(self, admission: Admission, batched: Callable[[int, int], None] = lambda *_: None) -> None:
         self._admission, self._batched = admission, batched
         self._waiting: dict[tuple[FeatureMap, str], list[_Request]] = {}
-        """Of each map at work, and each key, those who wait for their turn."""
+        """Requests that wait for their turn, for each map and key that a batch is computed for."""
         self._work: set[asyncio.Task[None]] = set()
 
     async def features(self, feature_map: FeatureMap, rows: Floats, steps: int) -> Array:
-        """The features of rows behind the gate, which take so many multiplications, no more than `BRIEF`."""
+        """Return the features of gated rows; `steps` is the number of multiplications they take, at most `BRIEF`."""
         request = _Request(rows, steps, asyncio.get_running_loop().create_future())
         of = feature_map, current_owner()
         if of in self._waiting:
@@ -542,10 +547,10 @@ class Together:
         return await request.features
 
     async def _serve(self, feature_map: FeatureMap, owner: str) -> None:
-        """Compute until nobody of this key waits for this map."""
+        """Compute batches until no request of this key waits for this map."""
         waiting = self._waiting[feature_map, owner]
         try:
-            await asyncio.sleep(0)  # others begin in this turn
+            await asyncio.sleep(0)  # other requests of the same loop turn join the batch
             while waiting:
                 steps = list(accumulate(one.steps for one in waiting))
                 n = max(1, bisect_right(steps, BRIEF))
@@ -554,7 +559,7 @@ class Together:
                 admission, at_once = self._admission, steps[n - 1] <= AT_ONCE
                 found = admission.at_once(compute) if at_once else await admission.compute(compute, brief=True)
                 for one, features in zip(waiting[:n], found, strict=True):
-                    if one.features.done():  # its client has gone
+                    if one.features.done():  # its client has disconnected
                         continue
                     if isinstance(features, Exception):
                         one.features.set_exception(features)
@@ -563,15 +568,15 @@ class Together:
                 del waiting[:n]
         finally:
             del self._waiting[feature_map, owner]
-            for one in waiting:  # none, unless this was ended from outside
+            for one in waiting:  # none, unless this task was cancelled
                 one.features.cancel()
 
 
 def _compute(feature_map: FeatureMap, batch: list[_Request]) -> list[Array | Exception]:
-    """The features of each request, or why there are none."""
+    """Return the features of each request, or the exception that prevented them."""
     if len(batch) > 1:
         ends = np.cumsum([len(one.rows) for one in batch])
-        with suppress(Exception):  # that of one request; below, each gets its own
+        with suppress(Exception):  # the failure comes from one request; below, each request gets its own result
             features = feature_map.transform(np.concatenate([one.rows for one in batch]))
             return [*np.split(features, ends[:-1])]
     return [_alone(feature_map, one.rows) for one in batch]

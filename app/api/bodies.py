@@ -32,17 +32,17 @@ UNCOMPRESSED = (
     "application/octet-stream",
     *(media_type for media_type in FORMATS if media_type != Json.media_type),
 )
-"""Media types of answers. To compress features saves a fourteenth, and takes longer than computing them."""
+"""Media types that are not compressed: compressing features saves 1/14, and takes longer than computing them."""
 _GZIP = 31
-"""What zlib calls the format of gzip with its largest window."""
-# What zstd may refer back to, as a power of two: 8 MB, as RFC 9659 has it.
+"""Code of zlib for the gzip format with its largest window."""
+# Largest zstd window, as a power of two: 8 MB, as RFC 9659 requires.
 _WINDOW = {int(zstd.DecompressionParameter.window_log_max): 23}
-# What is unpacked at a time: some milliseconds.
+# Bytes decompressed at a time: some milliseconds.
 _PART = 1 << 19
-# Parts of a body that are packed by themselves. Each costs some microseconds, and may be empty.
+# Most separately compressed parts of a body. Each costs some microseconds, and may be empty.
 _MOST_FRAMES = 4096
-# By what a body begins with. Clients send deflate within zlib's format, as RFC 9110 has it, and bare, whose first byte
-# is never that of zlib.
+# Decompressors by coding; each receives the beginning of the body. Clients send deflate in zlib's format, as RFC 9110
+# requires, or bare; the first byte of bare deflate is never that of zlib's format.
 _UNPACKERS: dict[str, Callable[[bytes], Any]] = {
     "gzip": lambda _: zlib.decompressobj(_GZIP),
     "deflate": lambda start: zlib.decompressobj(zlib.MAX_WBITS if start[0] & 15 == zlib.DEFLATED else -zlib.MAX_WBITS),
@@ -51,14 +51,14 @@ _UNPACKERS: dict[str, Callable[[bytes], Any]] = {
 
 
 class Unpacked:
-    """A body that is unpacked while it comes."""
+    """A body that is decompressed while it arrives."""
 
     def __init__(self, coding: str) -> None:
         self._coding, self._n_frames = coding, 0
         self._unpacker: Any = None
 
     def parts(self, piece: bytes) -> Iterator[bytes]:
-        """Unpack a piece, in parts of bounded size; InvalidInput if it is not packed so."""
+        """Decompress a piece, in parts of bounded size; raise InvalidInput if it is not encoded as declared."""
         try:
             while piece:
                 if self._unpacker is None or self._unpacker.eof:
@@ -69,7 +69,7 @@ class Unpacked:
                 part = self._unpacker.decompress(piece, _PART)
                 yield part
                 while len(part) == _PART and not self._unpacker.eof:  # it holds more of the same piece
-                    # What zlib has not looked at yet, and wants again; zstd keeps it itself.
+                    # Input that zlib has not consumed and must be passed again; zstd keeps it itself.
                     rest = getattr(self._unpacker, "unconsumed_tail", b"")
                     part = self._unpacker.decompress(rest, _PART)
                     yield part
@@ -78,13 +78,13 @@ class Unpacked:
             raise InvalidInput(f"the body is not {self._coding}, as Content-Encoding says: {error}") from error
 
     def check_end(self) -> None:
-        """Raise InvalidInput if there should be more."""
+        """Raise InvalidInput if the compressed data is incomplete."""
         if self._unpacker is None or not self._unpacker.eof:
             raise InvalidInput(f"the body ends before its {self._coding} does")
 
 
 def choose_decoder(request: Request) -> Unpacked | None:
-    """How to unpack the body of a request; None if it is not packed. Refusal if it is packed otherwise, or twice."""
+    """Return the decompressor of a body; None if it is uncompressed. Refusal: another coding, or several."""
     came = ",".join(request.headers.getlist("content-encoding")).strip().lower()
     coding = came.removeprefix("x-")
     if coding in ("", "identity"):
@@ -97,30 +97,30 @@ def choose_decoder(request: Request) -> Unpacked | None:
 
 Model = TypeVar("Model", bound=BaseModel)
 
-# The most errors that a refusal names. More would make it longer than the body it refuses.
+# Most errors that a refusal names. More would make it longer than the body it refuses.
 _MOST_NAMED = 20
-# The most errors that are looked at, each of which costs a kilobyte. More are only counted.
+# Most errors that are examined, each of which costs a kilobyte. If there are more, they are only counted.
 _MOST_LOOKED_AT = 1000
-# What is repeated of a value or a name that came.
+# Characters repeated of a value or a name from the request.
 _MOST_CHARACTERS = 80
 
 
 async def read(request: Request, context: Context, check_size: Callable[[int], None] | None = None) -> bytearray:
-    """Read a whole body into one buffer, unpacked if it comes packed.
+    """Read a whole body into one buffer, decompressed if it is compressed.
 
     Raises:
-        TooLarge: the length that is announced, or that has come, is over the limit of `check_size`, else of vectors.
-        InvalidInput: it is not packed as its header says.
-        Refusal: it is packed in a way that nobody knows here; the client has paused for too long, or is too slow; or
-            there is no memory left for the bodies of all.
-        ClientDisconnect: the client has gone.
+        TooLarge: the announced or received length is over the limit of `check_size`, by default that of vectors.
+        InvalidInput: the body is not compressed as its header says.
+        Refusal: the content encoding is unknown; the client has paused for too long, or is too slow; or no memory is
+            left for all bodies.
+        ClientDisconnect: the client has disconnected.
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
     length = int(announced) if announced.isdecimal() else 0
     check_size(length)
     packed = choose_decoder(request)
-    body, came = bytearray(0 if packed else length), 0  # untouched memory is not taken yet
+    body, came = bytearray(0 if packed else length), 0  # untouched memory does not count yet
     sent = 0
     senders, state = context.admission.senders, request.scope["state"]
     with Sender(senders, context.settings) as sender:
@@ -130,15 +130,15 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
                 raise ClientDisconnect
             piece = message.get("body", b"")
             sent += len(piece)
-            check_size(sent)  # what is packed may stand for nothing
+            check_size(sent)  # compressed data may decompress to nothing
             for part in (piece,) if packed is None else packed.parts(piece):
-                sender.has_sent(len(part))  # what stands for nothing is no speed
+                sender.has_sent(len(part))  # data that decompresses to nothing does not count as speed
                 senders.take(state, len(part))
-                # Past the length that was announced, if any was, the buffer grows.
+                # Beyond the announced length, if any, the buffer grows.
                 body[came : came + len(part)] = part
                 came += len(part)
                 check_size(came)
-                if packed is not None:  # little may stand for much
+                if packed is not None:  # a little compressed data may expand to much
                     await asyncio.sleep(0)
             if not message.get("more_body", False):
                 if packed is not None:
@@ -148,18 +148,18 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
 
 
 async def read_body(form: RowsFormat, request: Request, context: Context) -> Body:
-    """Read a whole body with the headers that its format needs; raises what `read` raises."""
+    """Read a whole body and the headers that its format needs; raise what `read` raises."""
     content, limits = await read(request, context), context.limits
     given = {name: request.headers[name] for name in form.request_headers if name in request.headers}
     return Body(content, given, limits.check_options, limits.check_body, limits.check_rows)
 
 
 def parse(model: type[Model], body: Buffer) -> Model:
-    """Read a body as a model.
+    """Parse a body as a model.
 
     Raises:
-        InvalidInput: it has a member twice.
-        Refusal: it is not JSON, or does not fit the model; names the first errors.
+        InvalidInput: the body has a member twice.
+        Refusal: the body is not JSON, or does not fit the model; the refusal names the first errors.
     """
     check_names(body)
     try:
@@ -177,13 +177,13 @@ def parse(model: type[Model], body: Buffer) -> Model:
 
 
 def _invalid(errors: list[tuple[str, str]]) -> Refusal:
-    """A refusal that gives a JSON pointer and a sentence for each thing that is wrong."""
+    """Return a refusal with a JSON pointer and a sentence for each error."""
     detail = "; ".join(f"{pointer or 'body'}: {said}" for pointer, said in errors)
     return Refusal("invalid-input", detail, errors=[{"pointer": pointer, "detail": said} for pointer, said in errors])
 
 
 def _told_once(errors: list[Any]) -> list[Any]:
-    """The errors that matter. Where an item of a list is wrong, pydantic also says that the list is too short."""
+    """Return the errors that matter: if an item of a list is invalid, pydantic also reports the list as too short."""
     return [
         error
         for i, error in enumerate(errors)
@@ -196,13 +196,13 @@ def _sentence(error: Any) -> str:
     came, tag = error["input"], error.get("ctx", {}).get("tag", "")
     said = str(error["msg"]).replace(tag, tag[:_MOST_CHARACTERS])
     if isinstance(came, str | int | float | None) and error["type"] not in ("missing", "json_invalid"):
-        # The json of the standard library also writes infinity and NaN.
+        # The json module of the standard library also writes infinity and NaN.
         return f"{said}; {json.dumps(came, ensure_ascii=False)[:_MOST_CHARACTERS]} came"
     return said
 
 
 def _pointer(error: Any, document: Any) -> str:
-    """The JSON pointer (RFC 6901) of an error. Pydantic's location has steps for unions, which are no part of it."""
+    """Return the JSON pointer (RFC 6901) of an error, without the steps for unions that pydantic's location has."""
     at_kind = error["type"].startswith("union_tag") and error["ctx"].get("discriminator") == "'kind'"
     location = (*error["loc"], "kind") if at_kind else error["loc"]
     absent = len(location) - 1 if at_kind or error["type"] == "missing" else None

@@ -1,4 +1,4 @@
-"""The context that routes work with, and the parameters that several of them take."""
+"""Request context for routes, and parameters that several routes share."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -22,7 +22,7 @@ from app.wiring import Wired
 
 @dataclass(frozen=True)
 class Context(Wired):
-    """The services of one process, and what it has for requests alone."""
+    """Services of one process, and what only its requests need."""
 
     admission: Admission
     interest: Interest
@@ -53,15 +53,15 @@ async def _listening(context: ContextOf) -> AsyncIterator[Context]:
 
 
 Admitted = Annotated[Context, Depends(_inside)]
-"""The context of a request that counts in `Admission` until its answer is sent."""
+"""Context of a request that counts in `Admission` until its answer is sent."""
 Listening = Annotated[Context, Depends(_listening)]
-"""The context of a client that watches a job, and counts as that until it has gone."""
+"""Context of a client that watches a job, and counts as a watching client until it disconnects."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]
 IndexName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of an index.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most; `next` leads to more.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]
-# A year. What shall live longer is kept without `ttl`.
+# A year. To keep something longer, leave `ttl` out.
 _LONGEST_TTL = 366 * 24 * 3600
 _USED = "Seconds after its last use after which it is deleted by itself; without it, it stays."
 _KEPT = "Seconds after which it is deleted by itself; without it, it stays."
@@ -71,7 +71,7 @@ Prefix = Annotated[str, Query(description="Start of the names wanted.", max_leng
 
 
 async def refuse_unclear_parameters(request: Request) -> None:
-    """Refuse query parameters that are unknown or come twice. The framework would ignore them."""
+    """Refuse query parameters that are unknown or occur twice. The framework would ignore them."""
     route = request.scope["route"]
     if not isinstance(route, APIRoute):
         return

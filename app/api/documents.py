@@ -1,4 +1,4 @@
-"""The OpenAPI document: what the framework knows of routes, what they read themselves, names of schemas, examples."""
+"""OpenAPI document: the framework's part, plus bodies that routes read themselves, schema names and examples."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ KEY_BODY = body({Json.media_type: {"schema": schema_of(AskedKey)}})
 
 
 def asked_members() -> dict[str, Any]:
-    """Members of a spec as it is put, in which numbers may be left open."""
+    """Return the schemas of the members of a requested spec that may be deferred: left to a dataset or to chance."""
     members = schema_of(MapSpec)["properties"]
     for model in (ScaleOfRows, InputOfRows):
         DEFINITIONS[model.__name__] = schema_of(model)
@@ -40,7 +40,7 @@ def _asked_spec() -> dict[str, Any]:
 
 
 def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
-    """The OpenAPI document, with what the framework cannot know: what routes read themselves, roles, examples."""
+    """Return the OpenAPI document: the framework's part, plus bodies that routes read themselves, roles, examples."""
     if app.openapi_schema is None:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
@@ -58,16 +58,17 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 
 
 def name_schemas(document: dict[str, Any]) -> None:
-    """Give every schema that becomes a type a name among the components, for generators of clients.
+    """Move every schema that becomes a type to the components, under a name, for generators of clients.
 
-    A generator names a type after its schema, or else after the place where it found it, and its number there
-    (`diagnose_x_type_1_item`). So what becomes a type of its own stands among the components under one name: bodies and
-    answers, objects, and enumerations within a choice. What some generators cannot read is said in another way, too.
+    A generator names a type after its schema, or else after the place where it was found, with a number
+    (`diagnose_x_type_1_item`). So every schema that becomes a type of its own is stored in the components under one
+    name: bodies and answers, objects, and enumerations within a choice. Constructs that some generators cannot read are
+    replaced by equivalent ones.
 
-    An object is called what its `title` says, or after the place where it stands; one name has one schema.
+    An object is named by its `title`, or after its place; one name has one schema.
 
     Raises:
-        ValueError: two schemas would have one name; give one a `title` of its own.
+        ValueError: two schemas would have the same name; give one a `title` of its own.
     """
     components = document["components"]["schemas"]
     naming = _Naming(components)
@@ -87,22 +88,22 @@ def name_schemas(document: dict[str, Any]) -> None:
 
 
 class _Naming:
-    """Moves schemas among the components."""
+    """Moves schemas to the components."""
 
     def __init__(self, components: dict[str, Schema]) -> None:
         self._components = components
 
     def whole(self, schema: Schema, name: str) -> Schema:
-        """A whole body or answer: objects, lists and choices get a name."""
+        """Return the schema of a whole body or answer; objects, lists and choices are moved to the components."""
         if schema.get("type") in ("object", "array") or any(key in schema for key in _CHOICES):
             return self._move_to_components(schema, _title(schema, name))
         return schema
 
     def inside(self, schema: Schema, name: str) -> Schema:
-        """A schema whose parts have names, which stays where it is."""
+        """Return a schema whose parts are moved to the components, while the schema itself stays in place."""
         schema = _readable(schema)
         if "properties" in schema:
-            # An object in the place of a member gets a name, an enumeration has that of the member.
+            # An object that is a member gets a name of its own; an enumeration keeps the member's name.
             members = {
                 key: (self._part if "properties" in one else self.inside)(one, name + _camel(key))
                 for key, one in schema["properties"].items()
@@ -117,7 +118,7 @@ class _Naming:
         return schema
 
     def _part(self, schema: Schema, name: str) -> Schema:
-        """One of several, or of many: an object or an enumeration gets a name."""
+        """Return an item, value or alternative of a schema; an object or an enumeration is moved to the components."""
         if "properties" in schema:
             return self._move_to_components(schema, _title(schema, name))
         if "enum" in schema or schema.get("additionalProperties"):
@@ -132,7 +133,7 @@ class _Naming:
 
 
 def _readable(schema: Schema) -> Schema:
-    """The same in words that generators know: no tuples, no objects as defaults."""
+    """Return the schema in terms that generators know: without tuples, and without objects as defaults."""
     if "prefixItems" in schema:
         first, *others = schema["prefixItems"]
         if any(other != first for other in others):
@@ -146,31 +147,32 @@ def _readable(schema: Schema) -> Schema:
 
 
 def _title(schema: Schema, name: str) -> str:
-    """The title of a schema, or else the name; titles of several words are a framework's, of the place."""
+    """Return the title of a schema if it is an identifier, else `name`: a framework makes other titles from places."""
     title = schema.get("title", "")
     return title if title.isidentifier() else name
 
 
 def _camel(name: str) -> str:
-    """`max-wait_seconds` as `MaxWaitSeconds`."""
+    """Return `max-wait_seconds` as `MaxWaitSeconds`."""
     return "".join(word[:1].upper() + word[1:] for word in name.replace("-", "_").split("_"))
 
 
-# Beside this file in an installed wheel, at the top of the source otherwise.
+# Next to this file in an installed wheel, else at the top of the source tree.
 _INSTALLED, _SOURCE = Path(__file__).parent, Path(__file__).parents[2] / "openapi"
 _JSON = "application/json"
 
 
 def add_named_examples(paths: dict[str, Any]) -> None:
-    """Put each example beside the schema that it is of, in the member `paths` of the document.
+    """Add each example next to its schema, in the member `paths` of the document.
 
-    Bodies lie in `openapi/examples`. A file's name says all: `operation.title.query.json`. The title is the example's
-    name, the query what its request takes besides; it may be left out. Answers lie in `openapi/answers`, as
-    `operation.status.title.json`, or `.txt` where they are no JSON; `python -m docs.answers` records them. Parameters
-    without a default have theirs in `openapi/parameters.json`, by name, or by operation and name where that is needed.
+    Bodies are in `openapi/examples`, in files named `operation.title.query.json`. The title is the name of the example;
+    the query, which may be left out, is the query string of its request. Answers are in `openapi/answers`, as
+    `operation.status.title.json`, or `.txt` if they are not JSON; `python -m docs.answers` records them. Examples of
+    parameters without a default are in `openapi/parameters.json`, by name, or by operation and name if the name is
+    ambiguous.
 
     Raises:
-        KeyError: a file is named after no operation, or after one without such a body or answer.
+        KeyError: the file name has an unknown operation, or one without such a body or answer.
     """
     operations = {one["operationId"]: one for path in paths.values() for one in path.values()}
     for file in _files("examples"):

@@ -1,4 +1,4 @@
-"""Entity tags: which version of a thing a client has, and which it means to change (RFC 9110, 13)."""
+"""Entity tags: which version of a resource a client has, and which version it means to change (RFC 9110, 13)."""
 
 import hashlib
 import re
@@ -17,40 +17,43 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 _IF_MATCH = {"If-Match": "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."}
 _IF_NONE_MATCH = {"If-None-Match": "ETags of earlier answers; 304 if one is that of what would be sent."}
 ASKED_AGAIN = taking(_IF_NONE_MATCH)
-"""What the document says of a request whose answers may be kept, and are asked about again before they are used."""
+"""Request parameters, in the OpenAPI document, of calls whose answers may be cached and revalidated."""
 NOT_MODIFIED: dict[int | str, dict[str, Any]] = {
     304: {"description": "`If-None-Match` names what would be sent.", **headers("ETag", "Vary")}
 }
-"""And of the answer that it may have then."""
+"""Answer that calls with `ASKED_AGAIN` may return."""
 CONDITIONAL = taking(_IF_MATCH)
-"""Likewise of a request that `Preconditions` are read from, and that deletes."""
+"""Request parameters, in the OpenAPI document, of calls that delete subject to `Preconditions`."""
 
 
 def conditional_put(body: dict[str, Any]) -> dict[str, Any]:
-    """Likewise of one that puts this body."""
+    """Return the description of a PUT with this body that is subject to `Preconditions`."""
     told = "`*`: 412 if something is there. ETags: 412 if what is there has one of them."
     return body | {"parameters": body["parameters"] + taking(_IF_MATCH | {"If-None-Match": told})["parameters"]}
 
 
 class NotModified(Exception):
-    """The client has what would be sent, of this tag, and with these other headers."""
+    """The client already has the current version, with this tag; `others` are further headers of the answer."""
 
     def __init__(self, tag: str, others: Mapping[str, str]) -> None:
         super().__init__(tag)
-        vary = ", ".join(filter(None, (others.get("Vary"), "Accept-Encoding")))  # the headers of what would be sent
+        vary = ", ".join(filter(None, (others.get("Vary"), "Accept-Encoding")))  # as the full answer has it
         self.headers = {"ETag": tag, **others, "Vary": vary}
 
 
 class Preconditions(NamedTuple):
-    """What must be so for a request to change something."""
+    """Conditions under which a request may change a resource."""
 
     match: tuple[str, ...] | None
-    """Tags in `If-Match`; None where there is no such header."""
+    """Tags in `If-Match`; None if there is no such header."""
     none_match: tuple[str, ...] | None
-    """Tags in `If-None-Match`, likewise."""
+    """Tags in `If-None-Match`; None if there is no such header."""
 
     def check(self, digest: str | None) -> None:
-        """Raise Refusal if they do not hold for a thing of this digest, "" where it has none yet, None for no thing."""
+        """Raise Refusal unless the conditions hold for a resource with this digest: "" if it has none yet.
+
+        `digest` is None if there is no resource.
+        """
         tag = etag(digest) if digest else ""
         there = "nothing is there" if digest is None else f"what is there has {f'ETag {tag}' if tag else 'no ETag yet'}"
         if self.match is not None and (digest is None or not {tag, "*"} & set(self.match)):
@@ -60,29 +63,29 @@ class Preconditions(NamedTuple):
 
 
 def preconditions(request: Request) -> Preconditions:
-    """The preconditions of a request that changes something."""
+    """Return the preconditions of a request that changes a resource."""
     return Preconditions(_tags(request, "if-match"), _tags(request, "if-none-match"))
 
 
 def etag(*parts: str, weak: bool = False) -> str:
-    """The tag of what these parts tell from all else; weak where its bytes may differ between two machines."""
+    """Return the tag made of the parts that identify a version; weak if its bytes may differ between machines."""
     return f'{"W/" if weak else ""}"{"/".join(parts)}"'
 
 
 def check_if_none_match(request: Request, tag: str, **others: str) -> None:
-    """Raise NotModified if a client that asks for something has what has this tag already."""
+    """Raise NotModified if the client of a request already has the version with this tag."""
     for known in _tags(request, "if-none-match") or ():
         if _strong(known) in (_strong(tag), "*"):
             raise NotModified(tag, others)
 
 
 def not_modified_response(_: Request, same: NotModified) -> Response:
-    """The answer to a client that has what would be sent."""
+    """Return the answer to a client that already has the current version."""
     return Response(status_code=304, headers=same.headers)
 
 
 def constant(request: Request, content: bytes, media_type: str) -> Response:
-    """An answer that is the same until another version of the service runs, unless the client has it."""
+    """Return an answer that is constant for this version of the service; raise NotModified if the client has it."""
     tag = _tag_of(content)
     check_if_none_match(request, tag)
     return Response(content, headers={"ETag": tag}, media_type=media_type)
@@ -94,7 +97,7 @@ def _tag_of(content: bytes) -> str:
 
 
 def _tags(request: Request, header: str) -> tuple[str, ...] | None:
-    """The tags in a header, or `*`; None where it did not come."""
+    """Return the tags in a header, or `*`; None if there is no such header."""
     came = request.headers.getlist(header)
     if not came:
         return None

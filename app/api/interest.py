@@ -1,4 +1,4 @@
-"""Who waits for long work: it ends between two steps once none is left who wants it, or the process is about to end."""
+"""Single flight of long work: it ends between two steps once no client waits for it, or the process ends."""
 
 import asyncio
 import signal
@@ -19,16 +19,16 @@ from app.core.progress import Abandoned, TimedProgress
 
 
 class _Work:
-    """One piece of work: its clients, and the progress of each turn in which it may be done."""
+    """One piece of work: its clients, and the progress for each turn in which it may be done."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
-        """Held by the turn that does it, if one does."""
+        """Held by the turn that does the work, if any."""
         self.turns: set[Turn] = set()
         self.progress: list[TimedProgress] = []
 
     def leave(self, turn: "Turn") -> None:
-        """Count a client out, and let the work end if it was the last."""
+        """Remove a client, and abandon the work if it was the last."""
         self.turns.discard(turn)
         if not self.turns:
             for one in self.progress:
@@ -36,16 +36,16 @@ class _Work:
 
 
 class Turn:
-    """The turn of one client, who waits for others to have the same done, and for a place to have it done itself."""
+    """Turn of one client: it waits until others have done the same work, and for a place to do it itself."""
 
     def __init__(self, lock: asyncio.Lock) -> None:
         self.begun = False
-        """Set once the work is being done."""
+        """Whether the work has begun in this turn."""
         self._lock = lock
 
     @asynccontextmanager
     async def alone(self, until: float) -> AsyncIterator[bool]:
-        """Wait for others who do the same work; gives whether they have ended at that time of `time.monotonic`."""
+        """Wait for clients that do the same work; yield whether they ended by `until`, a time of `time.monotonic`."""
         try:
             async with asyncio.timeout(until - time.monotonic()):
                 await self._lock.acquire()
@@ -59,16 +59,16 @@ class Turn:
 
 
 async def hung_up(receive: Receive) -> None:
-    """Return when the client closes its connection. Call it when the whole body has come."""
+    """Return when the client closes its connection. Call this once the whole body has arrived."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class Interest:
-    """Who wants which long work.
+    """Registry of the clients that wait for each long-running computation.
 
-    Several clients may want the same, such as one map: each waits for a place, the first does it, and the others then
-    find it done. So work goes on while any of them is there, whoever has begun it.
+    Several clients may want the same result, such as one map: each waits for its turn, the first computes it, and the
+    others then find it done. The work continues while any of these clients is connected, whichever began it.
     """
 
     def __init__(self) -> None:
@@ -76,15 +76,15 @@ class Interest:
 
     @asynccontextmanager
     async def of(self, client: Request, work: Hashable, progress: Sequence[TimedProgress]) -> AsyncIterator[Turn]:
-        """The turn of a client that wants some work. Once the client has gone, what was not begun is not begun.
+        """Register a client for some work, and yield its turn. Work not yet begun is cancelled when the client goes.
 
         Args:
-            client: whose connection is watched; its whole body has come.
-            work: what it is, the same for all who want the same.
-            progress: of the work, if it is done in this turn.
+            client: its connection is watched; its whole body has arrived.
+            work: key of the work, equal for all clients that want the same.
+            progress: progress of the work, if it is done in this turn.
 
         Raises:
-            ClientDisconnect: the client has gone, and the work has ended with it.
+            ClientDisconnect: the client has disconnected, and the work has ended with it.
         """
         wanted, scope = self._works.setdefault(work, _Work()), anyio.CancelScope()
         turn = Turn(wanted.lock)
@@ -100,7 +100,7 @@ class Interest:
         watching = asyncio.create_task(watch())
         try:
             with scope:
-                await asyncio.sleep(0)  # who has gone already is seen now
+                await asyncio.sleep(0)  # lets `watch` notice a client that has gone already
                 yield turn
         except Abandoned:
             raise ClientDisconnect from None
@@ -108,24 +108,24 @@ class Interest:
             watching.cancel()
             wanted.progress = [one for one in wanted.progress if one not in progress]
             wanted.leave(turn)
-            if not wanted.progress:  # nobody is left in it
+            if not wanted.progress:  # no client is left
                 del self._works[work]
         if scope.cancelled_caught:
             raise ClientDisconnect
 
 
 class Shutdown:
-    """Whether the process has been told to end.
+    """Whether the process has been asked to end.
 
-    The server waits until all answers are sent before it tells the application. The events of a running job are an
-    answer that ends only with the job. So this class listens to the signals itself.
+    The server waits until all answers are sent before it notifies the application. But the event stream of a running
+    job is an answer that ends only with the job. So this class handles the signals itself.
     """
 
     def __init__(self) -> None:
         self.begun = False
 
     def notice(self) -> None:
-        """Listen to signals from now on, in the main thread, beside the handlers that the server has set before.
+        """Handle signals from now on, in the main thread, and then call the handlers that the server has set.
 
         The server removes these handlers together with its own.
         """

@@ -1,4 +1,4 @@
-"""Work that may take long: it begins in its request, and a job goes on with it when the time for it is over."""
+"""Work that may take long: it begins in its request, and a job continues it when the request's time is over."""
 
 import asyncio
 import re
@@ -26,47 +26,47 @@ from app.request_context import link_to
 from app.services.measurements import Measurement
 
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'
-# What stands between the commas of a list. A quote that is not closed goes to the end.
+# Text between the commas of a list. An unclosed quote extends to the end.
 _PIECE = re.compile(rf'(?:[^,"]|{_QUOTED}|".*+)++', re.DOTALL)
-# A name and its value; parameters may follow. Quantifiers are possessive, so that no header takes long to read.
+# A name and its value; parameters may follow. Quantifiers are possessive, so that no header takes long to parse.
 _NAME, _VALUE = r"([!#$%&'*+.^_`|~0-9A-Za-z-]++)", rf'({_QUOTED}|[^\s;"]*+)'
 _PREFERENCE = re.compile(rf"\s*+{_NAME}\s*+(?:=\s*+{_VALUE}\s*+)?+(?:;.*)?", re.DOTALL)
-# A longer header is ignored, as malformed ones are.
+# A longer header is ignored, as are malformed ones.
 _MOST_CHARACTERS = 8192
 _SECONDS = re.compile(r'("?)([0-9]+)\1')
 
 
 class Preferences(NamedTuple):
-    """What a client prefers."""
+    """Preferences of a client, from the header `Prefer`."""
 
     respond_async: bool = False
-    """Whether the client prefers to hear of a job, at once or after `wait` seconds."""
+    """Whether the client prefers a job, at once or after `wait` seconds."""
     wait: int | None = None
-    """Seconds that the client prefers to wait, no more than are allowed; None if it does not say."""
+    """Seconds that the client prefers to wait, capped at the allowed maximum; None if it does not say."""
 
     @property
     def at_once(self) -> bool:
-        """Whether the client wants a job without any waiting."""
+        """Whether the client wants a job without waiting."""
         return self.wait == 0 or (self.respond_async and self.wait is None)
 
     def applied_headers(self, status: int) -> dict[str, str]:
-        """The headers of an answer of this status that say which preferences were applied."""
+        """Return the headers of an answer with this status that say which preferences were applied."""
         names = ["respond-async"] if self.respond_async and status == 202 else []
         names += [] if self.wait is None else [f"wait={self.wait}"]
         return {"Vary": "Prefer"} | ({"Preference-Applied": ", ".join(names)} if names else {})
 
 
 def preferences(request: Request, max_wait_seconds: float) -> Preferences:
-    """The preferences of a request, with the wait that is granted. The standard wants malformed ones to be ignored."""
+    """Return the preferences of a request, with the wait that is granted. Malformed ones are ignored (RFC 7240)."""
     found: dict[str, str] = {}
     header = ",".join(request.headers.getlist("prefer"))
     for piece in _PIECE.findall(header) if len(header) <= _MOST_CHARACTERS else ():
         preference = _PREFERENCE.fullmatch(piece)
         if preference is not None:
-            # Where a preference comes twice, the first counts.
+            # If a preference occurs twice, the first one counts.
             found.setdefault(preference[1].lower(), preference[2] or "")
     seconds = _SECONDS.fullmatch(found.get("wait", ""))
-    # As a float, as Python refuses to read whole numbers of many digits.
+    # Parsed as a float, as Python refuses to read whole numbers of many digits.
     wait = None if seconds is None else int(min(max_wait_seconds, float(seconds[2])))
     return Preferences(found.get("respond-async") in ("", '""'), wait)
 
@@ -77,24 +77,24 @@ _LOOK_SECONDS, _MOST_LOOK_SECONDS = 0.1, 1.0
 
 
 class Clock(NamedTuple):
-    """How long a request may take."""
+    """Time that a request may take."""
 
     preferences: Preferences
-    """The wishes of the client: how long it waits, and whether it wants a job."""
+    """Preferences of the client: how long it waits, and whether it wants a job."""
     shutdown: Shutdown
-    """When this begins, all time is over."""
+    """Shutdown of the process: once it begins, the time is over."""
     place_by: float
-    """The moment until which to wait for a place to work in, as `time.monotonic` tells it."""
+    """Time of `time.monotonic` until which the request waits for a place to work in."""
     ends_at: float
-    """The moment when the time is over. If it is the later one, the client waits longer than others."""
+    """Time at which the request's time is over. If it is later than `place_by`, the client waits longer than usual."""
 
     def is_over(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return self.shutdown.begun or time.monotonic() >= self.ends_at
 
 
 def start_clock(request: Request, context: Context) -> Clock:
-    """A clock that starts now. Call it when the whole request has arrived."""
+    """Start a clock now. Call this when the whole request has arrived."""
     now, usual = time.monotonic(), context.settings.max_request_seconds
     wanted = preferences(request, context.settings.max_wait_seconds)
     seconds = usual if wanted.wait is None else wanted.wait
@@ -111,23 +111,23 @@ async def run_or_submit(
     same: Hashable = None,
     before: Sequence[TimedProgress] = (),
 ) -> Outcome:
-    """Do work in its request until its time is over; then submit a job that goes on with it.
+    """Run work in its request until its time is over; then submit a job that continues it.
 
-    The work is given a progress, and submits a job when that ends the work; or None, where it shall submit one at once.
-    That is also what becomes of work that finds no place in the usual time: its request shall not keep others out.
-    What is a job by then goes on, whoever leaves.
+    The work receives a progress, and submits a job when that progress ends it. If the work receives None, it submits a
+    job at once; that also happens if it gets no place in the usual time, so that its request does not keep others out.
+    Once submitted, the job continues even if all clients leave.
 
     Args:
-        context: of the request.
-        clock: how long it may take.
-        places: those of `Admission` for such work.
-        work: what is done, on a thread.
-        client: for whom. When it leaves, the work ends, unless another wants the same.
-        same: what the work is, equal for all who want the same; None if it is of use to this client alone.
-        before: progress of what has to be done even where a job shall do the rest.
+        context: context of the request.
+        clock: time that the request may take.
+        places: turns of `Admission` for this kind of work.
+        work: function to run on a thread.
+        client: request whose client waits. When the client leaves, the work ends, unless another client wants the same.
+        same: key of the work, equal for all clients that want the same; None if it is of use to this client alone.
+        before: progress of preparations that are necessary even if a job does the rest.
 
     Raises:
-        ClientDisconnect: the client has gone, and the work has ended with it.
+        ClientDisconnect: the client has disconnected, and the work has ended with it.
     """
     shutdown = clock.shutdown
     progress = TimedProgress(clock.ends_at, lambda: shutdown.begun)
@@ -149,13 +149,13 @@ async def run_or_submit(
 
 
 async def follow_job(context: Context, clock: Clock, job_id: str, client: Request) -> JobRecord | None:
-    """The record of a job, looked at until it has ended or its client's time is over; None where there is no such time.
+    """Return the record of a job once it has ended or its client's time is over; None if the client does not wait.
 
-    The client takes none of the places of requests meanwhile, but one of those who watch jobs; without one of these its
-    time is over at once.
+    Meanwhile the client holds none of the places of requests, but one of the places for watching jobs; if none of those
+    is free, its time is over at once.
 
     Raises:
-        ClientDisconnect: the client has gone.
+        ClientDisconnect: the client has disconnected.
     """
     job = None
     began = look_at = time.monotonic()
@@ -167,7 +167,7 @@ async def follow_job(context: Context, clock: Clock, job_id: str, client: Reques
                 job = await context.admission.ask(lambda: context.jobs.get(job_id))
                 if job.state.ended:
                     break
-                # Ever less often: many may wait, and a look costs a millisecond.
+                # Poll less and less often: many clients may wait, and a look costs a millisecond.
                 look_at = now + min(_MOST_LOOK_SECONDS, (now - began) / 10)
             await asyncio.sleep(_LOOK_SECONDS)
     return job
@@ -176,7 +176,7 @@ async def follow_job(context: Context, clock: Clock, job_id: str, client: Reques
 async def await_result(
     context: Context, clock: Clock, submitted: JobRecord, client: Request, read: Callable[[JobRecord], Outcome]
 ) -> Outcome | JobRecord:
-    """What `read` finds that a job has made, where it succeeds while its client waits; else the record of the job."""
+    """Return the result of `read` for a job that succeeds while its client waits; else the record of the job."""
     job = await follow_job(context, clock, submitted.id, client) or submitted
     if job.state is not JobState.succeeded:
         return job
@@ -184,32 +184,32 @@ async def await_result(
 
 
 def monitor(job_link: str) -> dict[str, str]:
-    """The header that says where a job is looked at."""
+    """Return the header that links to a job."""
     return {"Link": f'<{job_link}>; rel="monitor"'}
 
 
 def describe_put(clock: Clock, at: str, job_link: str | None, new: bool) -> tuple[int, dict[str, str]]:
-    """Give the status and the headers of the answer to a PUT, whose link says which job still makes what was put."""
+    """Return the status and headers of the answer to a PUT; `job_link` is the job that still makes it, if any."""
     status = 202 if job_link is not None else 201 if new else 200
     headers = clock.preferences.applied_headers(status) | ({} if job_link is None else monitor(job_link))
     return status, headers | ({} if status == 200 else {"Location": link_to(at)})
 
 
 def answer_with_job(clock: Clock, job: JobRecord) -> Response:
-    """The answer of a request whose work a job has taken over."""
+    """Return the answer to a request whose work a job has taken over."""
     at = link(job.id)
     headers = {"Location": at, **monitor(at), **clock.preferences.applied_headers(202)}
     return Response(job.model_dump_json(), 202, headers, JSON)
 
 
 FORMS = [JSON, SVG, PNG]
-"""The media types of what is drawn."""
+"""Media types of answers that can be drawn as a figure."""
 
 
 def answers(
     schema: dict[str, Any], description: str, media_types: list[str] = FORMS
 ) -> dict[int | str, dict[str, Any]]:
-    """The responses of a route whose answer has a schema, for the document."""
+    """Return the responses, in the OpenAPI document, of a route whose answer has a schema."""
     schemas = {JSON: {"schema": schema}, SVG: {"schema": {"type": "string"}}, PNG: {"schema": BINARY}}
     content = {media_type: schemas[media_type] for media_type in media_types}
     return {
@@ -226,7 +226,7 @@ def answers(
 async def answer(
     request: Request, context: Context, media_types: list[str], prepare: Callable[[Body], Measurement]
 ) -> Response:
-    """The answer of a measurement that `prepare` makes of the body of a request, in one of the media types."""
+    """Return the answer of the measurement that `prepare` makes from a request body, in the preferred media type."""
     form, media_type = posted_format(request, (JSON,)), favourite(request, media_types)
     clock, warnings, found = await _measure(form, request, context, media_type, prepare)
     if isinstance(found, JobRecord):
@@ -242,7 +242,7 @@ async def answer(
 async def job_answer(
     request: Request, context: Context, clock: Clock, job: JobRecord, media_type: str = JSON
 ) -> Response:
-    """The answer of a job, where it ends while the client waits, as it prefers; else the record of the job."""
+    """Return the answer of a job if it ends while the client waits as it prefers; else the record of the job."""
 
     def read(job: JobRecord) -> bytes:
         kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
@@ -257,9 +257,9 @@ async def job_answer(
 async def _measure(
     form: Format, request: Request, context: Context, media_type: str, prepare: Callable[[Body], Measurement]
 ) -> tuple[Clock, tuple[str, ...], bytes | JobRecord]:
-    """The clock of the request, warnings about its rows, and the answer or the record of a job.
+    """Return the clock of the request, warnings about its rows, and the answer or the record of a job.
 
-    The work takes a place of a request; rows are let go when it leaves that.
+    The work holds a place of a request; the rows are released together with that place.
     """
     with context.admission.inside:
         body = await bodies.read_body(form, request, context)

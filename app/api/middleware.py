@@ -1,4 +1,4 @@
-"""Sees every request and its answer, from outside: gives it an id, counts it, and writes its line of the log."""
+"""Outermost layers around the application: request ids, counts, the request log, delivery and counting of answers."""
 
 import asyncio
 import logging
@@ -28,16 +28,16 @@ from app.store.keys import hidden
 logger = logging.getLogger(ACCESS)
 
 MOST_LOGGED = 300
-"""Characters of anything in a line of the log."""
+"""Most characters of any value in a line of the log."""
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._:/+=@-]{1,128}")
 _TRACEPARENT = re.compile(rb"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 _PROBED = ("/health/", "/v2/health/", "/metrics")
 _NOBODY_WAITS = 499
-"""What nginx logs for a client that left before its answer."""
+"""Status for a client that disconnected before its answer, as logged by nginx."""
 
 
 def route_of(scope: Scope) -> str:
-    """The address of the call that a request was led to, with names in the place of what differs; "" for none."""
+    """Return the path template of the route of a request, such as /v1/maps/{name}; "" if there is no route."""
     direct = scope.get("direct")
     if direct is not None:
         return f"/v1/maps/{{name}}/{direct[1]}"
@@ -45,14 +45,14 @@ def route_of(scope: Scope) -> str:
 
 
 def new_request_id() -> str:
-    """An id for a request whose client gave none."""
+    """Return an id for a request whose client sent none."""
     return secrets.token_hex(8)
 
 
 def shorten_addresses(record: logging.LogRecord) -> bool:
-    """Filter a log of requests: an address may have 64 KiB, and three times that when it is escaped.
+    """Truncate addresses in a log of requests: an address may have 64 KiB, and three times as much when it is escaped.
 
-    And a client may write its key into it by mistake.
+    Keys are hidden too, as a client may write its key into an address by mistake.
     """
     if isinstance(record.args, tuple):
         record.args = tuple(hidden(one)[:MOST_LOGGED] if isinstance(one, str) else one for one in record.args)
@@ -60,18 +60,18 @@ def shorten_addresses(record: logging.LogRecord) -> bool:
 
 
 class Observation:
-    """Observes the requests of an application.
+    """Observes the requests of an application: identifies, counts and logs them.
 
-    Each has an id, that of its client in X-Request-ID or a new one, which its answer repeats. Caches are to ask again
-    before they use what they keep, unless an answer says otherwise: names may stand for other things by now, and what
-    one key may see is not for those without one. No page is shown within one of another site.
+    Each request has an id, sent by its client in X-Request-ID or new, which its answer repeats. Caches must revalidate
+    what they store, unless an answer says otherwise: a name may refer to a new thing by now, and an answer for one key
+    must not reach clients without it. No page may be embedded in a page of another site.
     """
 
     def __init__(self, app: ASGIApp, meters: Meters, spans: Spans, settings: Settings) -> None:
         self._app, self._meters, self._spans, self._settings = app, meters, spans, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on and count what comes of it."""
+        """Pass the request on, and record its outcome."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -83,12 +83,12 @@ class Observation:
         known = {"http.request.method": method, "url.path": hidden(scope["path"]), "url.scheme": scope["scheme"]}
         meters.in_flight += 1
         with self._spans.request(method, known, request) as tell:
-            # To the end of its task: what fails is logged outside of this.
+            # Set until the end of the task, as failures are logged outside of this block.
             REQUEST.set(request)
             try:
                 await self._app(scope, exchange.receive, exchange.send)
             except Exception:
-                exchange.status = exchange.status or 500  # which is answered outside of all middleware
+                exchange.status = exchange.status or 500  # failures are answered outside of all middleware
                 raise
             finally:
                 meters.in_flight -= 1
@@ -136,7 +136,7 @@ class _Exchange:
 
 
 def _request_id(scope: Scope) -> str:
-    """The id that came, or a new one; in the state of the request from here on."""
+    """Return the request id that was sent, or a new one, and store it in the state of the request."""
     came = Headers(scope=scope).get("x-request-id", "")
     given = came if _REQUEST_ID.fullmatch(came) else new_request_id()
     scope.setdefault("state", {})["request_id"] = given
@@ -144,28 +144,28 @@ def _request_id(scope: Scope) -> str:
 
 
 def _answer_attributes(route: str, status: int) -> dict[str, str | int]:
-    """Attributes of the span of an answer, by the names of OpenTelemetry."""
+    """Return attributes of the span of an answer, by their OpenTelemetry names."""
     failed = {"error.type": str(status)} if status >= 500 else {}
     return {"http.response.status_code": status, **({"http.route": route} if route else {}), **failed}
 
 
 def _traceparent(scope: Scope) -> str:
-    """The header of this name; empty where none came that can be read."""
+    """Return the header `traceparent`; empty if there is none or it is malformed."""
     came = [value for name, value in scope["headers"] if name == b"traceparent"]
     return came[0].decode() if len(came) == 1 and _TRACEPARENT.fullmatch(came[0]) else ""
 
 
 def address_of(scope: Scope) -> str:
-    """The client's address and port. What a proxy that is trusted repeats of it, and is no address, is not believed."""
+    """Return the client's address and port; "unknown" if a trusted proxy forwards something that is not an address."""
     host, port = scope["client"] or ("", 0)
     try:
-        return f"{ip_address(host.partition('%')[0])}:{port}"  # behind the mark an address may have anything
+        return f"{ip_address(host.partition('%')[0])}:{port}"  # a zone id, after the mark %, may be any text
     except ValueError:
         return "unknown"
 
 
 def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
-    """Write the line of a request that is over."""
+    """Write the log line of a finished request."""
     method, path, version = scope["method"], quote(scope["path"]), scope["http_version"]
     client = address_of(scope)
     key = scope["state"].get("key")
@@ -177,23 +177,24 @@ def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
     logger.info('%s - "%s %s HTTP/%s" %d', client, method, path, version, status, extra={FIELDS: fields})
 
 
-# What of an answer may still have to be read when its request is over.
+# Bytes of an answer that may be unread when its request is over.
 _UNREAD_BYTES = 1 << 16
 
 
 class Delivery:
-    """Sends the answers of an application, and gives the memory of bodies back when their requests are over.
+    """Sends the answers of an application, and releases the memory of bodies when their requests are over.
 
-    A client that takes more than `client_timeout` seconds to read a piece has its connection broken off, so that its
-    place and memory are free: the answer ends as when a client hangs up. A server whose connections cannot be broken
-    off gets TimeoutError. What the server gives up when the process ends is answered by a problem document.
+    If a client takes more than `client_timeout` seconds to read a piece, its connection is aborted, so that its place
+    and memory are free: the answer ends as if the client had disconnected. If the server's connections cannot be
+    aborted, TimeoutError is raised. A request that the server cancels when the process ends is answered by a problem
+    document, or its connection is aborted if the answer has begun.
     """
 
     def __init__(self, app: ASGIApp, client_timeout: float, shutdown: Shutdown, senders: Senders) -> None:
         self._app, self._client_timeout, self._shutdown, self._senders = app, client_timeout, shutdown, senders
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on and send its answer."""
+        """Pass the request on, and send its answer."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -203,7 +204,8 @@ class Delivery:
             nonlocal has_begun
             has_begun = True
             if len(message.get("body", b"")) > _UNREAD_BYTES and not message.get("more_body", False):
-                # The server waits for a client before it sends, and not after. So the end comes by itself.
+                # The server waits for the client before it sends, not afterwards. So the end of the answer is sent
+                # separately.
                 await deliver({**message, "more_body": True})
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             try:
@@ -229,21 +231,21 @@ class Delivery:
             self._senders.give_back(state)
 
 
-# Shorter answers do not count: with as many connections as there may be, all together are less than a long one.
+# Shorter answers do not count: on all connections together they take less memory than one long answer.
 _SHORT_BYTES = 1 << 16
 
 
 class Content:
-    """Sends the content of an answer, or none of it to HEAD, which is answered as GET.
+    """Sends the content of an answer, or only its head for HEAD, which is handled as GET.
 
-    Long answers count while they are sent; those that there is no memory for are refused.
+    Long answers count while they are sent; an answer for which there is no memory is refused.
     """
 
     def __init__(self, app: ASGIApp, readers: Readers) -> None:
         self._app, self._readers = app, readers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand the request on and send what its client wants of the answer."""
+        """Pass the request on, and send the content of the answer unless the method is HEAD."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
         elif scope["method"] != "HEAD":
@@ -253,7 +255,7 @@ class Content:
             try:
                 await self._count(as_get, receive, _head_sender(send))
             finally:
-                scope["route"] = as_get.get("route")  # for those who look at requests from outside
+                scope["route"] = as_get.get("route")  # for code outside that reads the route of a request
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
         reader: Reader | None = None
@@ -284,7 +286,7 @@ class Content:
 
 
 def _head_sender(send: Send) -> Send:
-    """What sends the head of an answer, and then its end, which tells its maker that no more is wanted."""
+    """Return a sender of the head of an answer and then its end; the application's further messages are dropped."""
 
     async def send_head(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -295,7 +297,7 @@ def _head_sender(send: Send) -> Send:
 
 
 def _answer_memory(start: Message, state: MutableMapping[str, Any]) -> int:
-    """The memory of the answer that begins so."""
+    """Return the memory, in bytes, of the answer that begins with this message."""
     if HELD in state:
         return int(state[HELD])
     return next((int(value) for name, value in start["headers"] if name == b"content-length"), 0)

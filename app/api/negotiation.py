@@ -1,4 +1,4 @@
-"""Which format a request is in, and its answer: in the format and dtype that its client wants, whole or in pieces."""
+"""Content negotiation: formats of requests, and of answers with arrays, which are sent whole or in pieces."""
 
 import asyncio
 import re
@@ -21,20 +21,20 @@ from app.formats.json import Json
 
 JSON = Json.media_type
 
-# Up to a comma that does not stand in quotes; a quote without an end is like any other character.
+# Up to a comma outside quotes; an unclosed quote counts as any other character.
 _ENTRY = re.compile(r'(?:"[^"]*"|[^,])+')
-# A header of thousands of entries takes as many steps, and a place in memory.
+# A header of thousands of entries takes thousands of steps, and a place in the cache.
 _MOST_CHARACTERS = 4096
 _DTYPE = re.compile(r'(?P<quote>"?)(?P<word>[^"]*)(?P=quote)')
 
 
 def posted_format(request: Request, allowed: tuple[str, ...] = tuple(FORMATS)) -> Format:
-    """The format that Content-Type names; Refusal if it is none of those allowed."""
+    """Return the format that Content-Type names; raise Refusal unless it is one of `allowed`."""
     return FORMATS[posted_type(request, allowed)]
 
 
 def posted_type(request: Request, allowed: Collection[str], absent: str = "") -> str:
-    """The media type that Content-Type names, `absent` without one; raises what `posted_format` raises."""
+    """Return the media type that Content-Type names, `absent` if there is none; raise what `posted_format` raises."""
     header = request.headers.get("content-type")
     media_type = (header or absent).partition(";")[0].strip().lower()
     if media_type not in allowed:
@@ -44,15 +44,15 @@ def posted_type(request: Request, allowed: Collection[str], absent: str = "") ->
 
 
 class Wanted(NamedTuple):
-    """How a client wants arrays: what `Accept` says, and the formats in the order that counts between equals."""
+    """How a client wants arrays: the header `Accept`, and formats in the order of preference among equals."""
 
     accept: str
     forms: tuple[Format, ...]
 
     def choose(self, dtype: np.dtype[Any]) -> tuple[Format, np.dtype[Any]]:
-        """The format and dtype to answer rows of this dtype in: what Accept prefers; Refusal if it takes none.
+        """Return the format and dtype that Accept prefers for rows of this dtype; raise Refusal if it accepts none.
 
-        Another dtype than that of the rows is for those who name it.
+        Dtypes other than that of the rows are chosen only if Accept names them.
         """
         return _chosen(self, dtype)
 
@@ -75,10 +75,10 @@ def _chosen(wanted: Wanted, dtype: np.dtype[Any]) -> tuple[Format, np.dtype[Any]
 
 
 def wanted_format(request: Request, posted: Format | None = None) -> Wanted:
-    """How to answer arrays: as Accept says, between equals as they were posted, else in JSON.
+    """Return how to answer with arrays: by Accept; among equals the posted format comes first, without one JSON.
 
     Raises:
-        Refusal: Accept takes no format.
+        Refusal: Accept allows no format.
     """
     default = posted.media_type if posted else JSON
     media_types = [default, *(other for other in FORMATS if other != default)]
@@ -90,7 +90,7 @@ def wanted_format(request: Request, posted: Format | None = None) -> Wanted:
 
 
 def favourite(request: Request, media_types: Sequence[str]) -> str:
-    """The media type that Accept prefers, the first of several that it likes equally; Refusal if it takes none."""
+    """Return the media type that Accept prefers, the first among equals; raise Refusal if it accepts none."""
     accept = _accept(request)
     best = max(media_types, key=lambda media_type: _quality(accept, media_type))
     if _quality(accept, best) <= 0:
@@ -103,7 +103,7 @@ def _not_acceptable(accept: str, media_types: Sequence[str]) -> Refusal:
 
 
 def _accept(request: Request) -> str:
-    """The header Accept; Refusal if it is longer than any that makes sense."""
+    """Return the header Accept; raise Refusal if it is unreasonably long."""
     header = ",".join(request.headers.getlist("accept"))
     if len(header) > _MOST_CHARACTERS:
         detail = f"Accept has {len(header)} characters; {_MOST_CHARACTERS} are read at most"
@@ -116,9 +116,9 @@ def _families(media_type: str) -> tuple[str, str]:
 
 
 def _quality(accept: str, media_type: str, dtype: str | None = None) -> float:
-    """The weight that Accept gives a media type, and a dtype that nobody need name.
+    """Return the weight that Accept gives to a media type, optionally with the array's own dtype.
 
-    The most specific range that covers them counts (RFC 9110, 12.5.1).
+    The most specific matching range counts (RFC 9110, 12.5.1).
     """
     found = _ranges(accept)
     covering = ((media_type, dtype), (media_type, None), *((family, None) for family in _families(media_type)))
@@ -127,7 +127,7 @@ def _quality(accept: str, media_type: str, dtype: str | None = None) -> float:
 
 @lru_cache(64)
 def _ranges(accept: str) -> dict[tuple[str, str | None], float]:
-    """The weights in Accept, by media range and its parameter `dtype`; other parameters have no meaning here."""
+    """Return the weights in Accept, by media range and its parameter `dtype`; other parameters are ignored."""
     found: dict[tuple[str, str | None], float] = {}
     for entry in _ENTRY.findall(accept.lower()):
         media_range, *parameters = (part.strip() for part in entry.split(";"))
@@ -137,36 +137,36 @@ def _ranges(accept: str) -> dict[tuple[str, str | None], float]:
         except ValueError:
             weight = 0.0
         named = [_DTYPE.fullmatch(value) for key, value in pairs if key == "dtype"]
-        # Several dtypes, or odd quotes, name none that there is.
+        # Several dtypes, or mismatched quotes, match no dtype.
         dtype = None if not named else named[0]["word"] if len(named) == 1 and named[0] else ""
-        # The comparison makes "nan" 0 too.
+        # The comparison also maps "nan" to 0.
         found[media_range, dtype] = weight if 0 <= weight <= 1 else 0.0
     return found
 
 
 WARNING = "Bochner-Warning"
-"""The header of an answer that tells what is doubtful about it."""
+"""Header with warnings about an answer."""
 
 Piece = bytes | memoryview
 
-# Sent in one piece, each of which a client has time for: who reads slowly but steadily is not given up.
+# Bytes sent at a time. The client's time limit is for each send, so a slow but steady reader is not given up.
 _BYTES_PER_SEND = 1 << 18
-# Smaller answers are encoded whole: that is faster than handing pieces from thread to thread.
+# Smaller answers are encoded whole: that is faster than passing pieces from thread to thread.
 _WHOLE_BELOW = 1 << 18
 
 
 def array_response(
     answer: Answer, wanted: Wanted, admission: Admission, warnings: Sequence[str] = (), tag: str = ""
 ) -> Response:
-    """A response with the arrays, in the format and dtype that the client wants, warnings about them, and their ETag.
+    """Return a response with arrays in the format and dtype that the client wants, warnings and their ETag.
 
-    A large answer is encoded while it is sent, so that it takes little more memory than its arrays, or than two blocks
-    where these are made while they are sent. When the client leaves, the rest is not made. Should making it fail, the
-    connection is closed before the answer is whole.
+    A large answer is encoded while it is sent, so it takes little more memory than its arrays; if the arrays are
+    computed while they are sent, it takes little more than two blocks. When the client disconnects, the rest is not
+    computed. If computing fails, the connection is closed before the answer is complete.
 
     Raises:
-        Refusal: the client takes no dtype that there is.
-        OutOfRange: numbers are too large for the dtype that the client takes.
+        Refusal: the client accepts no available dtype.
+        OutOfRange: numbers are too large for the dtype that the client accepts.
     """
     form, dtype = wanted.choose(dtype_of(answer))
     encoded, headers = form.encode(answer, dtype, warnings), {"Vary": "Accept"} | warning_headers(warnings)
@@ -178,7 +178,7 @@ def array_response(
 def encoded_response(
     encoded: Encoded, answer: Answer, media_type: str, headers: dict[str, str], admission: Admission
 ) -> Response:
-    """A response with arrays that are encoded, whole or in pieces as `array_response` sends them."""
+    """Return a response with encoded arrays, whole or in pieces, as `array_response` sends them."""
     is_small = sum(array.nbytes for array in answer.values()) < _WHOLE_BELOW
     if is_small:
         return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
@@ -191,12 +191,12 @@ def encoded_response(
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
-    """The header that tells warnings, which are lines of ASCII; none if there are none."""
+    """Return the header with warnings, which are lines of ASCII; empty if there are no warnings."""
     return {WARNING: "; ".join(warnings)} if warnings else {}
 
 
 class _Ready(Response):
-    """Pieces that are there, sent without a copy. Unlike `StreamingResponse` it watches for no hang-up."""
+    """Response of existing pieces, sent without a copy. Unlike `StreamingResponse`, it watches for no disconnect."""
 
     def __init__(self, pieces: list[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
         super().__init__(headers=headers, media_type=media_type)
@@ -213,10 +213,10 @@ class _Ready(Response):
 
 
 class _Streamed(StreamingResponse):
-    """Pieces that are made while others are sent, and let go of as soon as the client has gone.
+    """Response of pieces that are made while others are sent; released as soon as the client has disconnected.
 
-    The way in which `StreamingResponse` ends then leaves exceptions and frames that refer to each other, and through
-    them to the last pieces and the request.
+    `StreamingResponse` would, after a disconnect, leave exceptions and frames that refer to each other, and so keep the
+    last pieces and the request in memory.
     """
 
     def __init__(self, pieces: AsyncGenerator[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
@@ -239,7 +239,7 @@ class _Streamed(StreamingResponse):
 
 
 async def _make_pieces(pieces: Iterator[Piece], admission: Admission) -> AsyncGenerator[Piece]:
-    """The pieces, each of which is made on a thread while the one before is sent."""
+    """Yield the pieces; each is made on a thread while the previous one is sent."""
     make = partial(admission.compute, partial(next, pieces, None))
     coming = asyncio.create_task(make())
     try:
@@ -252,6 +252,6 @@ async def _make_pieces(pieces: Iterator[Piece], admission: Admission) -> AsyncGe
 
 
 def _cut(piece: Piece) -> Iterator[Piece]:
-    """A piece in smaller ones, none of which is copied."""
+    """Return an iterator over smaller parts of a piece, without a copy."""
     whole = memoryview(piece)
     return (whole[start : start + _BYTES_PER_SEND] for start in range(0, len(whole), _BYTES_PER_SEND))

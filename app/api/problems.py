@@ -1,4 +1,4 @@
-"""Problem documents (RFC 9457): what a client is told of each refusal, and the page that explains each kind."""
+"""Problem documents (RFC 9457), which describe each refusal to the client, and the page that explains each kind."""
 
 import logging
 import tomllib
@@ -25,7 +25,7 @@ from app.store.keys import TooManyKeys, hidden
 
 
 class Kind(NamedTuple):
-    """One kind of problem."""
+    """A kind of problem: its HTTP status, its title, and the text of its page."""
 
     status: int
     title: str
@@ -42,7 +42,7 @@ def _read_kinds() -> dict[str, Kind]:
 
 
 KINDS = _read_kinds()
-"""Every kind of problem, by its slug."""
+"""All kinds of problems, by slug."""
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ MEDIA_TYPE = "application/problem+json"
 
 
 class ErrorAt(BaseModel):
-    """One thing that is wrong."""
+    """An error in the request, and its place."""
 
     pointer: str | None = Field(None, description="JSON pointer into the body.")
     parameter: str | None = Field(None, description="Name of a query or path parameter.")
@@ -58,7 +58,7 @@ class ErrorAt(BaseModel):
 
 
 class Problem(BaseModel):
-    """A problem document."""
+    """A problem document (RFC 9457): why a request was not served."""
 
     type: str = Field(
         description="/problems/<slug>, a page of this service.",
@@ -79,9 +79,9 @@ class Problem(BaseModel):
 
 
 class Refusal(Exception):
-    """A refusal that has to do with HTTP alone: of a media type, or because of too many requests.
+    """A refusal for reasons of HTTP alone, such as an unknown media type or too many requests.
 
-    `slug` is its kind of problem, and `members` are more of the problem document.
+    `slug` is the kind of problem, and `members` are further members of the problem document.
     """
 
     def __init__(self, slug: str, detail: str, **members: Any) -> None:
@@ -91,15 +91,15 @@ class Refusal(Exception):
 
 
 def limit(name: str, value: float) -> dict[str, Any]:
-    """The members of a problem document that name a limit, and the setting that moves it, if one does."""
+    """Return the members of a problem document that name a limit and, if there is one, its environment variable."""
     setting = {"setting": Settings.variable(name)} if name in Settings.model_fields else {}
     return {"limit": name, "value": value, **setting}
 
 
 def problem(request: Request, slug: str, detail: str, **members: Any) -> Response:
-    """A response with a problem document to a request; `members` are those of `problem_response`.
+    """Return a response with a problem document to a request; `members` are passed to `problem_response`.
 
-    Clients of the Open Inference Protocol read JSON alone, and of that the member `error`.
+    Clients of the Open Inference Protocol read only JSON, and only its member `error`.
     """
     if f"{request.scope['path']}/".startswith("/v2/"):
         accepts = MEDIA_TYPE in request.headers.get("accept", "").lower()
@@ -116,16 +116,16 @@ def problem_response(
     media_type: str = MEDIA_TYPE,
     **members: Any,
 ) -> Response:
-    """A response with a problem document. Its status is that of the kind of problem, unless another is given.
+    """Return a response with a problem document. Its status is that of the kind of problem, unless `status` is given.
 
     Args:
-        slug: the kind of problem.
-        detail: what came, and what was wanted.
-        request_id: of the request that is refused.
-        headers: further ones of the response.
-        status: in the place of that of the kind.
-        media_type: of the response.
-        members: further ones of the document.
+        slug: kind of problem.
+        detail: what the request contained, and what was expected.
+        request_id: id of the refused request.
+        headers: further headers of the response.
+        status: status to use instead of that of the kind.
+        media_type: media type of the response.
+        members: further members of the document.
     """
     kind = KINDS[slug]
     status = status or kind.status
@@ -137,7 +137,7 @@ def problem_response(
 
 
 def _allowed_methods(request: Request) -> str:
-    """Every method that an address takes. The framework names only those of the first route with its path."""
+    """Return all methods that an address accepts. The framework names only those of the first route with its path."""
     routes = request.app.router.routes
     return ", ".join(
         method
@@ -182,13 +182,13 @@ def _handle_failure(request: Request, error: Exception) -> Response:
 
 
 def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys | StoreFull) -> dict[str, Any]:
-    return limit(error.limit, error.allowed) if error.limit else {}  # a store may have limits of its own
+    return limit(error.limit, error.allowed) if error.limit else {}  # some limits of a store are its own
 
 
 def _said(
     slug: str, members: Callable[[Any], dict[str, Any]] = lambda _: {}
 ) -> Callable[[Request, Exception], Response]:
-    """A handler that repeats what an exception says; `members` gives more of the problem document."""
+    """Return a handler that repeats the text of an exception; `members` returns further members of the document."""
     return lambda request, error: problem(request, slug, str(error), **members(error))
 
 
@@ -201,7 +201,7 @@ HANDLERS: dict[Any, Any] = {
     RequestValidationError: _invalid_parameter,
     Refusal: lambda request, error: problem(request, error.slug, str(error), **error.members),
     HTTPException: _http,
-    # An answer that nobody reads. Without it the framework would log a failure for each client that leaves.
+    # Answers a client that has disconnected. Otherwise the framework would log a failure for each of these clients.
     ClientDisconnect: _said("bad-request"),
     Exception: _handle_failure,
     TooLarge: _said("too-large", _limit),
@@ -227,4 +227,4 @@ HANDLERS: dict[Any, Any] = {
     StoreUnavailable: _handle_store_error,
     StoreDamaged: _handle_store_error,
 }
-"""What answers each exception with its problem document."""
+"""Handler of each exception, which answers with a problem document."""

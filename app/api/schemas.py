@@ -22,13 +22,13 @@ from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
 DEFINITIONS: dict[str, Any] = {}
-"""The schemas of `schema_of` and those that they refer to, by name."""
+"""Schemas of the document that the results of `schema_of` and request bodies refer to, by name."""
 STRING = {"type": "string"}
 BINARY = {"type": "string", "format": "binary"}
 
 
 def schema_of(described: Any) -> dict[str, Any]:
-    """The schema of a type. What it refers to is added to the document; one name must not have two schemas."""
+    """Return a type's schema; add the schemas that it refers to to `DEFINITIONS`. ValueError: two share a name."""
     schema = TypeAdapter(described).json_schema(ref_template=REFERENCES)
     for name, one in schema.pop("$defs", {}).items():
         if DEFINITIONS.setdefault(name, one) != one:
@@ -37,24 +37,24 @@ def schema_of(described: Any) -> dict[str, Any]:
 
 
 def list_of(items: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """The schema of a list."""
+    """Return the schema of a list."""
     return {"type": "array", "items": items, **more}
 
 
 def object_of(title: str, required: list[str], **properties: Any) -> dict[str, Any]:
-    """The schema of an object that has no other members than these."""
+    """Return the schema of an object with exactly these members."""
     shape = {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
     return {"title": title, **shape}
 
 
 def taking(told: Mapping[str, str], **more: Any) -> dict[str, Any]:
-    """The member `parameters` of a request that may have these headers, each with what is told of it."""
+    """Return the member `parameters` of a request with these optional headers, described by these texts."""
     each = ({"name": name, "in": "header", "required": False, "description": text} for name, text in told.items())
     return {"parameters": [{**one, "schema": STRING, **more} for one in each]}
 
 
 def body(content: dict[str, Any]) -> dict[str, Any]:
-    """A body that must be there."""
+    """Return the description of a required body."""
     return {"requestBody": {"required": True, "content": content}}
 
 
@@ -64,7 +64,7 @@ _WARNINGS = {**list_of(STRING), "description": "There where something is doubtfu
 
 
 def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an answer that may have warnings beside its own members."""
+    """Return the schema of an answer with an optional member `warnings` added."""
     return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
 
 
@@ -86,7 +86,7 @@ _TEXTS = {
 }
 _NOT_EXPOSED = {"Vary", "Cache-Control", "X-Accel-Buffering"}
 EXPOSED = (*sorted(set(_TEXTS) - _NOT_EXPOSED), "Location", "X-Request-ID", "traceparent")
-"""Headers that pages of other origins may read, beside those that they always may."""
+"""Headers that pages of other origins may read, in addition to those that browsers always allow."""
 _REQUEST_ID = {
     "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
     "schema": STRING,
@@ -94,13 +94,13 @@ _REQUEST_ID = {
 
 
 def headers(*names: str, location: str = "") -> dict[str, Any]:
-    """The member `headers` of an answer in the document; `location` says where `Location` leads, if it is there."""
+    """Return the member `headers` of an answer; `location` describes the header `Location`, if the answer has it."""
     texts = ({"Location": location} if location else {}) | {name: _TEXTS[name] for name in names}
     return {"headers": {name: {"description": text, "schema": STRING} for name, text in texts.items()}}
 
 
 def add_common_headers(document: dict[str, Any]) -> None:
-    """Add the header that every answer has, and that of every answer that could be kept."""
+    """Add the header `X-Request-ID` to every answer, and `Cache-Control` to answers of GET requests."""
     described = {"X-Request-ID": _REQUEST_ID, **headers("Cache-Control")["headers"]}
     document["components"]["headers"] = described
     references = {name: {"$ref": f"#/components/headers/{name}"} for name in described}
@@ -119,7 +119,7 @@ _PREFER = (
 
 
 def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON body of this schema, with the header `Prefer`."""
+    """Return the description of a JSON body with this schema, and of the header `Prefer`."""
     return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": _PREFER}, example="wait=10")
 
 
@@ -130,20 +130,20 @@ PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
         **headers("Retry-After", "WWW-Authenticate", "Allow"),
     }
 }
-"""What every call may be answered."""
+"""Answer that every call may return: a problem document."""
 
 
 _JSON = Json.media_type
 _OTHER_FORMATS = [form for form in FORMATS.values() if form.media_type != _JSON]
-# Here because openapi-python-client 0.29 makes modules that cannot be imported of operations that take several media
-# types and have no parameter that may be left out.
+# This optional header is described because openapi-python-client 0.29 otherwise generates modules that cannot be
+# imported, for operations that take several media types and have no optional parameter.
 _REQUEST_ID_SENT = "An id for the log, for problems and for this header of the answer. One is made if none comes."
 
 
 def _rows_body(
     schema: dict[str, Any], said: str = "", formats: Collection[RowsFormat] = _OTHER_FORMATS
 ) -> dict[str, Any]:
-    """A body of rows, in JSON of this schema or in another format; `said` is added to the description of the latter."""
+    """Return the description of a body of rows, as JSON of this schema or in other formats, which `said` describes."""
     content = {_JSON: {"schema": schema}}
     taken = {"X-Request-ID": _REQUEST_ID_SENT}
     for form in formats:
@@ -156,7 +156,7 @@ def _rows_body(
 def _answer_of(
     description: str, title: str, properties: dict[str, Any], *required: str
 ) -> dict[int | str, dict[str, Any]]:
-    """The answer 200 of a call that gives arrays made of rows, in all formats; title and members are those of JSON."""
+    """Return the answer 200 of a call that computes arrays from rows, in all formats; title and members: of JSON."""
     needed = {"required": [*required]} if required else {}
     content = {_JSON: {"schema": with_warnings({"title": title, "type": "object", **needed, "properties": properties})}}
     for form in _OTHER_FORMATS:
@@ -165,7 +165,7 @@ def _answer_of(
 
 
 _WHOLE = list_of({"type": "integer"})
-# One list of rows of two kinds, where there are two kinds of lists: many generators do not tell lists apart.
+# One list of rows of two kinds, rather than two kinds of lists: many generators do not tell lists apart.
 _SPARSE_ROW = {
     **object_of("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
     "description": "Indices increase; what is left out is 0, not missing.",
@@ -257,7 +257,7 @@ _REAL_OR_COMPLEX = {
 
 
 def array_answer(array: str, axes: int) -> dict[int | str, dict[str, Any]]:
-    """The answer 200 of a call that gives one array, which has so many axes."""
+    """Return the answer 200 of a call that returns one array with `axes` axes."""
     numbers = NUMBERS
     for _ in range(axes - 1):
         numbers = list_of(numbers)
@@ -295,46 +295,48 @@ _Intervals = Annotated[list[tuple[float, float]], WithJsonSchema(_INTERVALS)]
 @with_config(use_attribute_docstrings=True)
 class _Similarities(TypedDict):
     estimate: _NumbersOrNull
-    """Of the kernel; corrected for chance, or of signed codes of rows far apart, it may be below 0. It, its standard
-    error and its interval are null (in .npy NaN) where one bit of the index was taken of two rows of one sign: it is
-    always the same. They are not there where no law ties signed codes to the kernel; a warning says why.
+    """Estimate of the kernel. It may be below 0 if it is corrected for chance collisions, or for signed codes of rows
+    far apart. `estimate`, `standard_error` and `interval` are null (in .npy NaN) for one-bit codes of the index if all
+    entries of both rows have the same sign: such codes always agree. They are absent if no collision model relates
+    signed codes to the kernel; a warning says why.
     """
     standard_error: _NumbersOrNull
-    """√(g(1 − g)/s) of the rate g at which codes agree, divided by 1 − c where chance collisions at the rate c are
-    corrected; of signed codes, half of how far the estimates at g ± that lie apart. It is 0 where all codes agree or
-    none does, which is no certainty: see `interval`.
+    """√(g(1 − g)/s), where g is the rate at which codes agree, divided by 1 − c if chance collisions at the rate c are
+    corrected; for signed codes, half the distance between the estimates at g plus and g minus that error. It is 0 if
+    all codes agree or none does, which does not mean certainty: see `interval`.
     """
     agreement: _Numbers
-    """Of Fourier maps: the share of signed codes, or fingerprints, that agree."""
+    """For Fourier maps: the share of signed codes, or fingerprints, that agree."""
     rbf_estimate: _NumbersOrNull
-    """With gamma: of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."""
+    """With gamma: estimate of e^(−γ(1 − ρ)) (GMM paper, theorem 4)."""
     rbf_standard_error: _NumbersOrNull
-    """With gamma: the error of sampling alone of rbf_estimate. Its bias, which more hashes do not make smaller, is
-    often larger; codes do not show it, vectors have it in `rbf_bias`.
+    """With gamma: standard error of rbf_estimate due to sampling alone. The bias of rbf_estimate, which more hashes do
+    not reduce, is often larger; it cannot be computed from codes. For vectors it is in `rbf_bias`.
     """
     exact: _Numbers
-    """For vectors: the kernel itself."""
+    """For vectors: the exact kernel."""
     zero_bit: _Numbers
-    """For vectors, of kernel gmm: the rate at which i* alone agrees."""
+    """For vectors and kernel gmm: the rate at which i* alone agrees."""
     rbf_exact: _Numbers
-    """For vectors, with gamma: e^(−γ(1 − ρ)) itself."""
+    """For vectors, with gamma: the exact e^(−γ(1 − ρ))."""
     bias: _NumbersOrNull
-    """For vectors: what the estimate is on average above `exact`, reckoned from the two rows. It is 0 for pairs,
-    fingerprints and bits_of=pair. Signed codes have one too, of order 1/s: reckoned from `exact` or, without vectors,
-    from the estimate.
+    """For vectors: mean of the estimate minus `exact`, computed from the two rows. It is 0 for pairs, fingerprints and
+    bits_of=pair. Signed codes have a bias too, of order 1/s, computed from `exact` or, without vectors, from the
+    estimate.
     """
     interval: _Intervals
-    """Not in .npy: [low, high], which holds the kernel 95 times in 100 (mid-p interval of the rate). Of codes of i*
-    alone, whose bias is not known, it holds the probability that i* are equal instead, which is the kernel or more; for
-    vectors the bias is taken out, which is reckoned less well where two to eight columns carry the weight together.
+    """Not in .npy: interval [low, high] that contains the kernel 95 times in 100 (mid-p interval of the rate). For
+    codes of i* alone, whose bias is unknown, it contains instead the probability that i* are equal, which is at least
+    the kernel. For vectors the bias is removed; the computed bias is less accurate if two to eight columns carry the
+    weight together.
     """
     rbf_bias: _NumbersOrNull
-    """For vectors, with gamma: what rbf_estimate is above `rbf_exact` however many hashes there are, as the link of
+    """For vectors, with gamma: mean of rbf_estimate minus `rbf_exact` for any number of hashes, as the relation of
     theorem 4 is not exact.
     """
     rbf_interval: _Intervals
-    """For vectors, with gamma, not in .npy: [low, high], freed from `rbf_bias`, which holds e^(−γ(1 − ρ)) 95 times in
-    100.
+    """For vectors, with gamma, not in .npy: interval [low, high], corrected for `rbf_bias`, that contains e^(−γ(1 − ρ))
+    95 times in 100.
     """
 
 
@@ -400,7 +402,7 @@ _DATA = list_of(
 
 
 def _or_null(**members: Any) -> dict[str, Any]:
-    """Members that some clients always send, as null where they have nothing to say."""
+    """Return members that may also be null: some clients always send them, as null if they have no value."""
     return {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in members.items()}
 
 
@@ -445,7 +447,7 @@ _ANSWER = object_of(
 _PROBLEM = PROBLEM_ANSWER["default"]
 _AS_JSON = {Json.media_type: next(iter(_PROBLEM["content"].values()))}
 ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS_JSON | _PROBLEM["content"]}}
-"""What every call of the protocol may be answered: JSON, which its clients read, or a problem by its media type."""
+"""Answer that every call of the protocol may return: a problem as JSON for its clients, or by its media type."""
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:

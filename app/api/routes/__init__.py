@@ -1,1 +1,1 @@
-"""The routes, a file for each part of the contract."""
+"""Routes of the HTTP API, a file for each part."""

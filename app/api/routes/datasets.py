@@ -1,4 +1,4 @@
-"""Datasets: create, list, look at, delete."""
+"""Routes of datasets: create, list, inspect, delete."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/v1/datasets", tags=["datasets"])
 async def put_dataset(
     name: DatasetName, request: Request, response: Response, context: Admitted, ttl: DatasetTtl = None
 ) -> DatasetRecord:
-    """Keep rows under a name. If the same rows are there already, they now live as long as `ttl` says."""
+    """Store rows under a name. If the same rows are stored there already, only their time to live changes, to `ttl`."""
     form = DATASET_FORMATS[posted_type(request, DATASET_FORMATS)]
     body = await bodies.read_body(form, request, context)
     owner, check = owner_of(request), etags.preconditions(request).check
@@ -44,7 +44,7 @@ async def put_dataset(
 async def list_datasets(
     context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = ""
 ) -> DatasetPage:
-    """List datasets in order of their names. A page may hold fewer than `limit`, where datasets have expired."""
+    """List datasets in order of their names. A page may hold fewer than `limit` datasets if some have expired."""
     return await context.admission.ask(lambda: context.datasets.list(prefix, cursor, limit))
 
 
@@ -56,7 +56,7 @@ async def list_datasets(
     openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_dataset(name: DatasetName, request: Request, context: ContextOf) -> Response:
-    """Look at a dataset."""
+    """Return the record of a dataset."""
 
     def work() -> Response:
         record = context.datasets.get(name)
@@ -69,6 +69,6 @@ async def get_dataset(name: DatasetName, request: Request, context: ContextOf) -
 
 @router.delete("/{name}", operation_id="delete_dataset", status_code=204, openapi_extra=etags.CONDITIONAL)
 async def delete_dataset(name: DatasetName, request: Request, context: ContextOf) -> None:
-    """Delete a dataset and everything kept for it."""
+    """Delete a dataset and everything stored for it."""
     check = etags.preconditions(request).check
     await context.admission.ask(lambda: context.datasets.delete(name, check))

@@ -1,4 +1,4 @@
-"""Diagnostics of a map, recommendations, advice on indexes and duplicates in them; by a job where they take long."""
+"""Routes of diagnostics, recommendations, advice on indexes and near duplicates; jobs continue long work."""
 
 from typing import Annotated, Any, Literal
 
@@ -37,7 +37,7 @@ _MEMBERS: dict[str, dict[str, Any]] = {
 
 
 def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, Any]:
-    """The schema of a body that has the options of a model, and rows in these members."""
+    """Return the schema of a body that has the options of a model, and rows in these members."""
     schema = schema_of(model)
     options = schema["properties"]
     properties = {name: _MEMBERS[name] for name in members if name not in options} | options
@@ -45,9 +45,10 @@ def _body_schema(model: type[BaseModel], members: tuple[str, ...]) -> dict[str, 
 
 
 def _recommendation_body() -> dict[str, Any]:
-    """The schema of a request for recommendations.
+    """Return the schema of a request for recommendations.
 
-    Its kernels and its input are those of specs as they are put; a sampler may be named by its kind alone.
+    Its kernels and its preprocessing (`input`) are as in specs that are sent, which may have deferred fields; a sampler
+    may be given by its kind alone.
     """
     schema, asked = _body_schema(RecommendationOptions, ROW_MEMBERS_TO_RECOMMEND_FOR), asked_members()
     members = schema["properties"]
@@ -84,7 +85,7 @@ async def diagnose(
     request: Request,
     context: ContextOf,
 ) -> Response:
-    """Measure a map, on rows or by itself; at once, or by a job where it takes long."""
+    """Measure a map with a diagnostic, on rows or without rows. If it takes long, a job continues it."""
     wanted = DIAGNOSTICS[kind]
 
     def prepare(body: Body) -> Measurement:
@@ -104,7 +105,7 @@ async def diagnose(
     responses=answers(with_warnings(schema_of(Ranking)), "The ranking; also as a picture, error against columns."),
 )
 async def recommend(request: Request, context: ContextOf) -> Response:
-    """Try samplers and sizes on rows, and rank them; at once, or by a job where it takes long."""
+    """Try samplers and sizes on rows, and rank them. If it takes long, a job continues it."""
 
     def prepare(body: Body) -> Measurement:
         options, posted = option_bodies.recommendation(body, bodies.parse)
@@ -123,9 +124,9 @@ async def recommend(request: Request, context: ContextOf) -> Response:
     ),
 )
 async def advise(request: Request, context: ContextOf) -> Response:
-    """Say which bands of a map's codes to put an index with, for rows like those of a dataset, or that a scan serves.
+    """Recommend bands of a map's codes for an index of rows like those of a dataset, or say that a scan suffices.
 
-    Predicted from the similarities of the rows, and checked by hashing some of them.
+    The advice is predicted from the similarities of the rows, and checked by hashing some of them.
     """
 
     def prepare(body: Body) -> Measurement:
@@ -142,14 +143,14 @@ async def advise(request: Request, context: ContextOf) -> Response:
     responses=answers(schema_of(DuplicatesAnswer), "The clusters, where the client has waited for the job.", [JSON]),
 )
 async def find_duplicates(name: IndexName, request: Request, context: ContextOf) -> Response:
-    """Have a job find the clusters of vectors above a similarity, among all pairs of vectors of an index.
+    """Start a job that finds the clusters of vectors above a similarity, among all pairs of vectors of an index.
 
-    What counts are similarities estimated from codes, as of a search that compares nothing exactly.
+    Similarities are estimated from codes, as in a search without exact comparison.
     """
     posted_format(request, (JSON,))
     with context.admission.inside:
         body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
-        context.limits.check_options(len(body), body.count(b","))  # a list of numbers takes much memory once it is read
+        context.limits.check_options(len(body), body.count(b","))  # a parsed list of numbers takes much memory
         clock = long_work.start_clock(request, context)
         options = await context.admission.compute(lambda: bodies.parse(DuplicatesOptions, body))
         job = await context.admission.submit(lambda: context.duplicates.submit(name, options, owner))

@@ -1,4 +1,4 @@
-"""Indexes: create, list, look at, delete; put vectors into them, take them out, search."""
+"""Routes of indexes: create, list, inspect, delete; insert, replace and remove vectors; search."""
 
 from enum import StrEnum
 from functools import partial
@@ -23,7 +23,7 @@ router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 
 
 class _RestOfAddress(PathConvertor):
-    """All that follows in an address. Starlette's `path` ends at a line break, and leaves out one at the end."""
+    """Converter for the whole rest of an address. Starlette's `path` ends at a line break, and drops a trailing one."""
 
     regex = r"[\s\S]*"
 
@@ -32,7 +32,7 @@ register_url_convertor("rest", _RestOfAddress())
 
 
 class IdKind(StrEnum):
-    """What an id is."""
+    """Type of an id."""
 
     integer = "integer"
     string = "string"
@@ -58,9 +58,9 @@ class IdKind(StrEnum):
     openapi_extra=INDEX_BODY,
 )
 async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: MapTtl = None) -> Response:
-    """Make an index over a map, or find that the same one is there, which then lives as long as `ttl` says.
+    """Create an index over a map. If the same index exists already, only its time to live changes, to `ttl`.
 
-    The map stays as long as the index does: it is not deleted, and does not expire.
+    The map stays as long as the index does: it cannot be deleted, and does not expire.
     """
     posted_format(request, (JSON,))
     owner = owner_of(request)
@@ -96,19 +96,19 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
 
 @router.get("", operation_id="list_indexes")
 async def list_indexes(context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = "") -> IndexPage:
-    """List indexes in order of their names. A page may hold fewer than `limit`, where indexes have expired."""
+    """List indexes in order of their names. A page may hold fewer than `limit` indexes if some have expired."""
     return await context.admission.ask(lambda: context.indexes.list(prefix, cursor, limit))
 
 
 @router.get("/{name}", operation_id="get_index")
 async def get_index(name: IndexName, context: ContextOf) -> IndexRecord:
-    """Look at an index."""
+    """Return the record of an index."""
     return await context.admission.ask(lambda: context.indexes.get(name))
 
 
 @router.delete("/{name}", operation_id="delete_index", status_code=204)
 async def delete_index(name: IndexName, context: ContextOf) -> None:
-    """Delete an index and all that it holds; the job that finds its bands is cancelled."""
+    """Delete an index and all its vectors; if a job is finding its bands, cancel that job."""
     await context.admission.ask(lambda: context.indexes.delete(name))
 
 
@@ -116,9 +116,9 @@ async def delete_index(name: IndexName, context: ContextOf) -> None:
     "/{name}/vectors", operation_id="upsert_vectors", response_model_exclude_none=True, openapi_extra=BATCH_BODY
 )
 async def upsert_vectors(name: IndexName, request: Request, response: Response, context: Admitted) -> UpsertAnswer:
-    """Put vectors into an index, in the place of those with the same ids: all of a request, or none.
+    """Insert vectors into an index, replacing vectors with the same ids: all vectors of the request, or none.
 
-    Every search that begins after the answer sees them, whichever process it asks.
+    Every search that begins after the answer finds them, whichever process serves it.
     """
     form = FORMATS[posted_type(request, BATCHES)]
     body = await bodies.read_body(form, request, context)
@@ -142,14 +142,14 @@ async def delete_vector(
         Query(description="What the id is. Without it, what is written as a whole number is one, else it is a string."),
     ] = None,
 ) -> None:
-    """Take a vector out of an index. Nothing of it is left."""
+    """Remove a vector from an index. Nothing of it is kept."""
     vector_id = _vector_id(id, kind)
     await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id, owner_of(request)))
 
 
 @router.post("/{name}/search", operation_id="search_index", response_model=SearchAnswer, openapi_extra=SEARCH_BODY)
 async def search_index(name: IndexName, request: Request, context: Admitted) -> Response:
-    """The vectors of an index that are nearest to each of the posted ones, best first."""
+    """Return the vectors of an index that are nearest to each of the posted vectors, best first."""
     form = posted_format(request, (JSON,))
     body = await bodies.read_body(form, request, context)
 
@@ -164,9 +164,9 @@ async def search_index(name: IndexName, request: Request, context: Admitted) -> 
 
 
 def _vector_id(text: str, kind: IdKind | None) -> int | str:
-    """The id that is meant by the end of an address."""
+    """Return the id that the end of an address stands for."""
     digits = text.removeprefix("-")
-    # As Python, and JSON, write whole numbers: 007 is none.
+    # A whole number as Python and JSON write it: 007 is not one.
     is_number = digits.isascii() and digits.isdigit() and str(int(text)) == text
     if kind is IdKind.integer and not is_number:
         raise InvalidOption(f"{text[:80]!r} came; with kind=integer a whole number is wanted", "id")

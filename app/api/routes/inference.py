@@ -1,4 +1,4 @@
-"""The Open Inference Protocol, version 2: maps are models, which its clients list, look at and ask."""
+"""Routes of the Open Inference Protocol, version 2: maps are models, which clients list, inspect and run."""
 
 from collections.abc import Callable, Collection
 from importlib.metadata import version
@@ -40,7 +40,7 @@ _HASHES = Encoder(Encoding.zero_bit)
 
 
 class Server(BaseModel):
-    """What the server is."""
+    """Name, version and extensions of the server."""
 
     name: str
     version: str
@@ -48,26 +48,26 @@ class Server(BaseModel):
 
 
 class ServerLive(BaseModel):
-    """That it is alive."""
+    """Whether the server is alive."""
 
     live: bool
 
 
 class ServerReady(BaseModel):
-    """That it is ready."""
+    """Whether the server is ready."""
 
     ready: bool
 
 
 class ModelReady(BaseModel):
-    """That a model is ready."""
+    """Whether a model is ready."""
 
     name: str
     ready: bool
 
 
 class TensorMetadata(BaseModel):
-    """A tensor of a model."""
+    """Name, type and shape of a tensor of a model."""
 
     name: str
     datatype: str
@@ -75,7 +75,7 @@ class TensorMetadata(BaseModel):
 
 
 class ModelMetadata(BaseModel):
-    """A map as a model."""
+    """Description of a map as a model."""
 
     name: str
     versions: list[str] = Field([open_inference.VERSION], description="The one that there is: a map never changes.")
@@ -85,7 +85,7 @@ class ModelMetadata(BaseModel):
 
 
 class AskedIndex(Frozen):
-    """Which models to list."""
+    """Options for the list of models."""
 
     ready: bool | None = Field(None, description="Those that are ready alone.")
 
@@ -100,25 +100,25 @@ class IndexedModel(BaseModel):
 
 @router.get("", operation_id="inference_server")
 async def server() -> Server:
-    """Say what the server is."""
+    """Return the name, version and extensions of the server."""
     return Server(name="bochner", version=version("bochner"), extensions=["binary_tensor_data", "model_repository"])
 
 
 @router.get("/health/live", operation_id="inference_live")
 async def live() -> ServerLive:
-    """Say that the process is alive."""
+    """Report that the process is alive."""
     return ServerLive(live=True)
 
 
 @router.get("/health/ready", operation_id="inference_ready")
 async def ready(context: ContextOf) -> ServerReady:
-    """Say whether requests would be served, as /health/ready does."""
+    """Report whether requests would be served, as /health/ready does."""
     await check_ready(context)
     return ServerReady(ready=True)
 
 
 async def _check_version(request: Request) -> None:
-    """Refuse a version in the address of a model that there is not."""
+    """Refuse a model version in the address that does not exist."""
     version = request.path_params.get("version", open_inference.VERSION)
     if version != open_inference.VERSION:
         raise Refusal("not-found", f"expected version {open_inference.VERSION!r} of a model, got {version[:80]!r}")
@@ -129,7 +129,7 @@ models = APIRouter(dependencies=[Depends(_check_version)])
 
 @models.get("", operation_id="inference_model")
 async def model(name: MapName, context: ContextOf) -> ModelMetadata:
-    """Look at a map as a model: the tensors that it takes and gives."""
+    """Describe a map as a model: its input and output tensors."""
     spec, n_frequencies, n_output = await context.admission.ask(lambda: context.maps.shape(name))
     taken = TensorMetadata(
         name=open_inference.INPUT, datatype=open_inference.datatype(spec.numpy_dtype), shape=[-1, spec.input_dim]
@@ -143,14 +143,14 @@ async def model(name: MapName, context: ContextOf) -> ModelMetadata:
 
 @models.get("/ready", operation_id="inference_model_ready")
 async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
-    """Say that a map is ready; a problem says why it is not."""
+    """Report that a map is ready; if it is not, the problem says why."""
     await context.admission.ask(lambda: context.maps.shape(name))
     return ModelReady(name=name, ready=True)
 
 
 @router.post("/repository/index", operation_id="inference_index", openapi_extra=MODELS_BODY)
 async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
-    """List all maps as models, in order of their names; `{"ready": true}` wants those that are ready."""
+    """List all maps as models, in order of their names; `{"ready": true}` restricts the list to ready maps."""
     _check_type(request, JSON)
     body = await bodies.read(request, context, context.limits.check_spec)
     asked = bodies.parse(AskedIndex, body or b"{}")
@@ -173,11 +173,11 @@ async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     responses=INFER_ANSWER,
 )
 async def infer(name: MapName, request: Request, context: Admitted) -> Response:
-    """Features or codes of the rows in the tensor `vectors`.
+    """Compute features or codes of the rows in the tensor `vectors`.
 
-    A map of form complex has two outputs, `real` and `imag`; one of hashes has `codes`, zero-bit; every other has
-    `features`. Fourier maps also have `codes`, signed and packed, for those who ask for it by its name. The header
-    Inference-Header-Content-Length says where the JSON ends and binary tensors begin.
+    A map of form complex has two outputs, `real` and `imag`; a map of hashes has `codes`, zero-bit; every other map has
+    `features`. Fourier maps also have the output `codes`, signed and packed, which is sent only if the request names
+    it. The header Inference-Header-Content-Length gives the number of bytes of JSON, after which binary tensors begin.
     """
     header_bytes = _header_bytes(request)
     body = Body(await bodies.read(request, context), {}, context.limits.check_options)
@@ -185,20 +185,21 @@ async def infer(name: MapName, request: Request, context: Admitted) -> Response:
 
 
 router.include_router(models, prefix="/models/{name}")
-# Not in the document: the same calls, of which some clients name the version.
+# Not in the document: the same calls for clients that put the version into the address.
 router.include_router(models, prefix="/models/{name}/versions/{version}", include_in_schema=False)
 
 
 def _check_type(request: Request, *allowed: str) -> None:
-    """Refuse a body of another type. Clients of the protocol need not name it; pages of other sites must.
+    """Refuse a body of another type. Clients of the protocol may leave the type out; pages of other sites may not.
 
-    A browser has them ask before they send what has such a type, and lets them send what has none.
+    A browser makes such pages ask before they send a body of one of these types, but lets them send a body without a
+    type.
     """
     posted_type(request, allowed, absent="" if "origin" in request.headers else allowed[0])
 
 
 def _header_bytes(request: Request) -> int | None:
-    """How many bytes of the body are JSON, None for all; Refusal for a body of another kind."""
+    """Return how many bytes of the body are JSON, None if all are; raise Refusal for a body of another type."""
     _check_type(request, BINARY, JSON)
     came = request.headers.get(_HEADER)
     if came is not None and not (came.isdecimal() and came.isascii() and len(came) < 16):
@@ -218,7 +219,7 @@ def _infer(name: str, body: Body, header_bytes: int | None, context: Context) ->
     made = _compute_outputs(feature_map, rows, names, context.limits, form.operations_per_number)
     sent = [(output, made[output.name]) for output in wanted]
     listed = [tensor for output, tensor in sent if not output.is_binary]
-    if len(listed) < len(sent):  # the text is held, as what follows tells its length
+    if len(listed) < len(sent):  # built in memory, as its length is sent before binary tensors
         context.limits.check_result(sum(prod(tensor.shape) for tensor in listed) * open_inference.MOST_OF_NUMBER)
     encoded, json_bytes = open_inference.encode(asked.request_id, name, sent)
     headers = warning_headers(feature_map.warnings(rows))
@@ -234,17 +235,17 @@ def _infer(name: str, body: Body, header_bytes: int | None, context: Context) ->
 
 
 class _Output(NamedTuple):
-    """A tensor that a map gives."""
+    """An output tensor of a map."""
 
     name: str
     dtype: np.dtype[Any]
     columns: int
     by_name_only: bool = False
-    """Whether it is left out where nobody asks for it by its name."""
+    """Whether the tensor is sent only if the request names it."""
 
 
 def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]:
-    """The tensors that a map of a spec gives, which has so many frequencies and columns."""
+    """Return the output tensors of a map with this spec, number of frequencies and number of output columns."""
     results = family_of(spec.sampler).capabilities(spec)
     if Gives.features not in results:
         return [_Output(CODES, np.dtype(np.int64), n_output)]
@@ -259,7 +260,7 @@ def _outputs(spec: BaseSpec, n_frequencies: int, n_output: int) -> list[_Output]
 def _compute_outputs(
     feature_map: FeatureMap, x: Rows, wanted: Collection[str], limits: Limits, per_number: int
 ) -> dict[str, Array | RowBlocks]:
-    """The tensors of rows that are wanted of those that a map gives, by their names.
+    """Return the wanted output tensors of rows, by name.
 
     Raises what `vectors.transform` raises.
     """

@@ -1,4 +1,4 @@
-"""Jobs: list, look at, watch, cancel, and fetch their results."""
+"""Routes of jobs: list, inspect, watch, cancel, and fetch results."""
 
 import asyncio
 import re
@@ -30,7 +30,7 @@ _ID = r"^[0-9a-f]{24}$"
 
 
 def _known_form(job_id: Annotated[str, Path(alias="id", description="Id of a job.")]) -> str:
-    """The id in the address; raises JobNotFound if no job can have it."""
+    """Return the id in the address; raise JobNotFound if no job can have it."""
     if not re.fullmatch(_ID, job_id):
         raise JobNotFound(job_id[:80])
     return job_id
@@ -40,10 +40,10 @@ JobId = Annotated[str, Depends(_known_form)]
 
 
 def _position(event_id: str) -> str:
-    """The id of an event as the store reads it, two numbers of 64 bits. The empty id comes before all others."""
+    """Return an event id as the store reads it: two numbers of 64 bits. The empty id comes before all other ids."""
     milliseconds, _, number = (event_id or "0").partition("-")
     first, second = int(milliseconds), int(number or 0)
-    # No id comes after the largest one: the store answers it with an error.
+    # The store answers the largest id with an error, as no id can come after it.
     if first >= 1 << 64 or second >= 1 << 64 or (first, second) == ((1 << 64) - 1,) * 2:
         raise ValueError("the parts of an event id are below 2^64")
     return f"{first}-{second}"
@@ -70,7 +70,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Events `progress` and, at last, `end`; `data` has id, state, progress, step, of, objective and "
         "eta_seconds of the job's record. Reconnect with `Last-Event-ID`.",
-        # Without a schema, as readers of the document differ on whether it would be that of an event or of them all.
+        # Without a schema: tools differ on whether it would describe one event or the whole stream.
         "content": {"text/event-stream": {}},
         **headers("X-Accel-Buffering"),
     },
@@ -89,21 +89,21 @@ async def list_jobs(
     limit: Limit = 100,
     cursor: Annotated[str | None, Query(description="`next` of the page before.", pattern=_ID)] = None,
 ) -> JobPage:
-    """List jobs, oldest first. With `state`, a page may be short or empty and not be the last: go by `next`."""
+    """List jobs, oldest first. With `state`, a page may be short or empty without being the last: follow `next`."""
     return await context.admission.ask(lambda: context.jobs.page(state, cursor, limit))
 
 
 @router.get("/{id}", operation_id="get_job")
 async def get_job(job_id: JobId, context: ContextOf) -> JobRecord:
-    """Look at a job."""
+    """Return the record of a job."""
     return await context.admission.ask(lambda: context.jobs.get(job_id))
 
 
 @router.delete("/{id}", operation_id="cancel_job", status_code=202)
 async def cancel_job(job_id: JobId, request: Request, context: ContextOf) -> JobRecord:
-    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds; 409 once it has ended.
+    """Cancel a job. A waiting job is `cancelled` at once, a running job within two seconds; 409 if it has ended.
 
-    A key with role `read` cancels what it has asked for itself.
+    A key with role `read` can cancel only jobs that it has submitted.
     """
     may_all = request.scope["state"]["role"].includes(Role.write)
 
@@ -117,7 +117,7 @@ async def cancel_job(job_id: JobId, request: Request, context: ContextOf) -> Job
 
 @router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=_RESULT)
 async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> Response:
-    """Fetch the answer of a job, in the media type that `Accept` prefers. If it has made a map, 303 leads there."""
+    """Fetch the answer of a job, in the media type that `Accept` prefers. If the job made a map, 303 leads there."""
     try:
         kept = await context.admission.ask(lambda: context.jobs.result(job_id))
     except ResultElsewhere as elsewhere:
@@ -130,9 +130,10 @@ async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> 
 
 @router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=_EVENTS)
 async def watch_job(job_id: JobId, request: Request, context: Listening, last_event_id: LastEventId = "0") -> Response:
-    """Watch a job: server-sent events, each with state and progress; the last one says how it ended.
+    """Watch a job: server-sent events, each with state and progress; the last event says how the job ended.
 
-    204 where no event of an ended job comes after the one named, so that clients which reconnect by themselves stop.
+    The answer is 204 if the job has ended and no event comes after the one in `Last-Event-ID`, so that clients which
+    reconnect automatically stop.
     """
     ended = await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
     first = await context.admission.ask(lambda: context.jobs.events(job_id, last_event_id))
@@ -148,7 +149,7 @@ async def watch_job(job_id: JobId, request: Request, context: Listening, last_ev
 async def _events(
     request: Request, context: Context, job_id: str, after: str, events: list[Event]
 ) -> AsyncIterator[bytes]:
-    """The events of a job as they come, until the last one, or until the client, the store or the service goes away."""
+    """Yield the events of a job until the last one, or until the client, the store or the service goes away."""
     spoke = time.monotonic()
     while True:
         for event in events:
@@ -168,13 +169,13 @@ async def _events(
         try:
             if not await context.access.holds(request.scope["state"]["key"]):
                 return
-            # Asked before the events are: the last event of a job that has ended is then among them, unless the client
-            # has made up an id that comes after it.
+            # Asked before the events are read: the last event of a job that has ended is then among them, unless the
+            # client has made up an id that comes after it.
             ended = silent and await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
         except (JobNotFound, StoreUnavailable):
             return
-        except Refusal:  # too many ask the store: it is asked again in a moment
+        except Refusal:  # too many calls to the store; try again in a moment
             ended, events = False, []
         if ended and not events:
             return

@@ -1,4 +1,4 @@
-"""Keys: create, list, revoke."""
+"""Routes of keys: create, list, revoke."""
 
 import logging
 import re
@@ -24,7 +24,7 @@ _ID = re.compile(r"[0-9a-f]{16}")
 
 
 def _known_form(key_id: Annotated[str, Path(alias="id", description="Id of a key.")]) -> str:
-    """The id in the address. What came is not repeated: it may be the text of a key."""
+    """Return the id in the address. A malformed id is not repeated in the refusal: it may be the text of a key."""
     if not _ID.fullmatch(key_id):
         raise Refusal("key-not-found", "what came is not the id of a key, which has 16 digits 0-9a-f")
     return key_id
@@ -59,7 +59,7 @@ async def list_keys(context: ContextOf) -> KeyList:
 
 @router.delete("/{id}", operation_id="revoke_key", status_code=204)
 async def revoke_key(key_id: KeyId, request: Request, context: ContextOf) -> None:
-    """Revoke a key. Within a second no process takes it any more, and events that are sent for it end."""
+    """Revoke a key. Within a second every process refuses it, and event streams opened with it end."""
     if not await context.admission.ask(lambda: context.keys.revoke(key_id)):
         raise Refusal("key-not-found", f"no key has the id {key_id}")
     context.access.keys.forget()

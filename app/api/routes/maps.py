@@ -1,4 +1,4 @@
-"""Maps: create, list, look at, delete, fetch their frozen arrays, and take them away as files."""
+"""Routes of maps: create, list, inspect, delete, fetch frozen arrays, and export as files."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -52,14 +52,14 @@ async def put_map(
     ] = False,
     ttl: MapTtl = None,
 ) -> Response:
-    """Create a map, or find that the same one is there, which then lives as long as `ttl` says."""
+    """Create a map. If the same map exists already, only its time to live changes, to `ttl`."""
     posted_format(request, (JSON,))
     if dry_run:
         return await _preview(name, request, context)
     clock, (record, new) = await _create(name, request, context, ttl)
-    if not new:  # another may have been faster
+    if not new:  # another request may have created it first
         etags.preconditions(request).check(record.digest or "")
-    context.admission.senders.give_back(request.scope["state"])  # as the client may wait for long from here
+    context.admission.senders.give_back(request.scope["state"])  # because the client may wait for long from here on
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]
         del record  # a spec may be large, and the client waits without a place
@@ -73,10 +73,10 @@ async def put_map(
 
 
 async def _create(name: str, request: Request, context: Context, ttl: int | None) -> tuple[long_work.Clock, Created]:
-    """Create the map of the request; give its clock, which goes on for a wait, and the map, ready or still being built.
+    """Create the map of a request; return the request's clock, for a further wait, and the map, ready or being built.
 
-    The request holds a place of all requests while it is read, and one of builds until this returns. A map that is
-    there waits for no builds.
+    The request holds a place of requests while it is read, and one of builds until this returns. A map that exists
+    already needs no place of builds.
     """
     with context.admission.inside:
         clock, asked = await _read_spec(request, context)
@@ -100,14 +100,14 @@ async def _create(name: str, request: Request, context: Context, ttl: int | None
 
 
 async def _read_spec(request: Request, context: Context) -> tuple[long_work.Clock, AskedSpec]:
-    """The spec of a request, and the clock that began when it had come. The request holds a place of all requests."""
+    """Return the spec of a request, and the clock started on its arrival. The caller holds a place of requests."""
     body = await bodies.read(request, context, context.limits.check_spec)
     clock = long_work.start_clock(request, context)
     return clock, await context.admission.compute(lambda: asked_spec(body, bodies.parse, context.limits.check_spec))
 
 
 async def _preview(name: str, request: Request, context: Context) -> Response:
-    """The preview of a map, which is built for it if there is a place and time, and thrown away."""
+    """Return the preview of a map; the map is built for it if there is a place and time, and then discarded."""
     with context.admission.inside:
         clock, asked = await _read_spec(request, context)
     with context.admission.builds:
@@ -125,7 +125,7 @@ async def _preview(name: str, request: Request, context: Context) -> Response:
 
 @router.get("", operation_id="list_maps", response_model=MapPage)
 async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = None, prefix: Prefix = "") -> Response:
-    """List maps in order of their names. A page may hold fewer than `limit`, where specs are long: go by `next`."""
+    """List maps in order of their names. A page may hold fewer than `limit` maps if specs are long: follow `next`."""
     page = await context.admission.ask(lambda: context.maps.list(prefix, cursor, limit))
     return Response(page, media_type=JSON)
 
@@ -138,7 +138,7 @@ async def list_maps(context: ContextOf, limit: Limit = 100, cursor: Cursor = Non
     openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_map(name: MapName, request: Request, context: ContextOf) -> Response:
-    """Look at a map."""
+    """Return the record of a map."""
 
     def work() -> Response:
         if "if-none-match" in request.headers and (known := context.maps.digest(name)):
@@ -151,7 +151,7 @@ async def get_map(name: MapName, request: Request, context: ContextOf) -> Respon
 
 @router.delete("/{name}", operation_id="delete_map", status_code=204, openapi_extra=etags.CONDITIONAL)
 async def delete_map(name: MapName, request: Request, context: ContextOf) -> None:
-    """Delete a map and everything kept for it."""
+    """Delete a map and everything stored for it."""
     check = etags.preconditions(request).check
     await context.admission.ask(lambda: context.maps.delete(name, check))
 
@@ -192,7 +192,7 @@ for _family in FAMILIES:
 
 
 FileFormat = StrEnum("FileFormat", {name: name for name in EXPORTS})  # type: ignore[misc]
-"""The names of the files."""
+"""Formats in which a map can be exported."""
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file, under the name of the map.",
@@ -218,7 +218,7 @@ async def export_map(
         FileFormat, Query(alias="format", description=" ".join(form.described for form in EXPORTS.values()))
     ],
 ) -> Response:
-    """Take a map away: a file with which features, or codes, are computed elsewhere; its `input` is in it."""
+    """Export a map as a file for computing features, or codes, elsewhere; the file includes preprocessing (`input`)."""
     form = EXPORTS[file_format]
 
     def work() -> Response:

@@ -1,4 +1,4 @@
-"""Pages for people who would rather look: / is a client over HTTP and with a key; on /docs every call can be tried."""
+"""Pages for people: / is a client that uses the HTTP API with a key; on /docs every call can be tried."""
 
 from functools import cache
 from hashlib import sha256
@@ -18,13 +18,13 @@ from app.api.context import ContextOf
 from app.api.negotiation import JSON
 from app.api.problems import Refusal
 
-# A package that carries the files of Swagger UI. Of its code nothing is used.
+# Package with the files of Swagger UI. Its code is not used.
 _VIEWER = "fastapi_offline"
 _FILES = ("swagger-ui-bundle.js", "swagger-ui.css", "favicon.png")
-# The address of a file changes with what the file says, so that a browser may keep it for a year.
+# The address of a file changes with its content, so a browser may cache it for a year.
 _KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
 
-# Held while the document is written, so that who asks meanwhile does not write it too.
+# Held while the document is written, so that concurrent requests do not write it too.
 _WRITING = Lock()
 
 router = APIRouter(include_in_schema=False)
@@ -45,7 +45,7 @@ async def docs_page(request: Request) -> Response:
 
 @router.get("/openapi.json")
 async def openapi_document(request: Request, context: ContextOf) -> Response:
-    """Send the document. It is written once, on a thread, as that takes as long as hundreds of small requests."""
+    """Send the OpenAPI document. It is written once, on a thread, as that takes as long as hundreds of requests."""
     state = request.app.state
     if not hasattr(state, "openapi"):
         await context.admission.compute(lambda: _write(request.app), brief=True)
@@ -67,8 +67,8 @@ async def docs_file(viewer: str, file: str) -> Response:
 
 
 _STATIC = Path(str(files("app.api"))) / "static"
-# Scripts and styles are files of ours, and nothing is asked of another host. Pictures that the service draws are shown
-# from memory, as they are fetched with a key.
+# Scripts and styles are our own files, and no other host is contacted. Figures drawn by the service are shown from
+# memory, as they are fetched with a key.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
     "base-uri 'self'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
@@ -83,7 +83,7 @@ _GUARDED = {
 
 @router.get("/")
 async def page(request: Request) -> Response:
-    """Send the page to whoever wants HTML by name; all others find nothing here, as ever."""
+    """Send the page to clients whose `Accept` names text/html; answer all others with 404."""
     if not looks(request.scope):
         raise HTTPException(404)
     return HTMLResponse(_index(), headers={"Vary": "Accept"} | _GUARDED)
@@ -99,18 +99,18 @@ async def page_file(version: str, file: str) -> Response:
 
 @cache
 def _assets() -> dict[str, Path]:
-    """The files that the page loads, by their names below the folder."""
+    """Return the files that the page loads, by their names below the folder."""
     paths = {path.relative_to(_STATIC).as_posix(): path for path in sorted(_STATIC.rglob("*"))}
     return {name: path for name, path in paths.items() if path.suffix in (".js", ".css", ".svg")}
 
 
 @cache
 def _version() -> str:
-    """Changes with any of the files."""
+    """Return a version that changes with any of the files."""
     return sha256(b"".join(name.encode() + path.read_bytes() for name, path in _assets().items())).hexdigest()[:12]
 
 
 @cache
 def _index() -> str:
-    """The page; its addresses are relative, so that it works below any prefix."""
+    """Return the HTML of the page; its addresses are relative, so that it works below any prefix."""
     return (_STATIC / "index.html").read_text().replace("{assets}", f"{ASSETS.lstrip('/')}{_version()}")

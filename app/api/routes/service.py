@@ -1,4 +1,4 @@
-"""The service itself: health, versions, limits, metrics, the catalogue, and the pages that problems point to."""
+"""Routes of the service itself: health, versions, limits, metrics, the catalogue, and the pages of problems."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -27,11 +27,11 @@ router = APIRouter(tags=["service"])
 
 
 class Catalog(BaseModel):
-    """JSON Schemas by family and kind, each with the members `source` and `choose_when`.
+    """JSON Schemas by family and kind, each with the additional members `source` and `choose_when`.
 
-    A kind that refuses more than the ranges of its fields say has `limits` too, a list of sentences. Where
-    `choose_when` gives a Gram error, it is ‖K − K̂‖/‖K‖ in the Frobenius norm, a mean of ten seeds, for kernel
-    `gaussian` and, unless it says otherwise, the form `cos_sin`.
+    If a kind has restrictions beyond the ranges of its fields, its schema also has `limits`, a list of sentences. A
+    Gram error in `choose_when` is ‖K − K̂‖/‖K‖ in the Frobenius norm, a mean of ten seeds, for kernel `gaussian` and,
+    unless stated otherwise, the form `cos_sin`.
     """
 
     kernels: dict[str, dict[str, Any]] = Field(description="What may stand in `kernel`.")
@@ -41,7 +41,7 @@ class Catalog(BaseModel):
 
 
 def catalog() -> Catalog:
-    """Describe every registered kind."""
+    """Return a description of every registered kind."""
     return Catalog(
         kernels=_describe_kinds(Kernel),
         samplers=_describe_kinds(Sampler),
@@ -61,19 +61,19 @@ def _form(columns: Columns) -> dict[str, str]:
 
 
 def _advice(model: type[Kind]) -> dict[str, Any]:
-    """Members of the catalogue that JSON Schema does not know. It allows them."""
+    """Return the members of the catalogue that JSON Schema does not define, but allows."""
     advice: dict[str, Any] = {"source": model.source, "choose_when": advice_in(model)}
     return advice | ({"limits": model.limits} if model.limits else {})
 
 
 class Live(BaseModel):
-    """What a process that is alive answers."""
+    """Answer of a process that is alive."""
 
     status: Literal["live"]
 
 
 class Ready(BaseModel):
-    """What a process that is ready to serve requests answers."""
+    """Answer of a process that is ready to serve requests."""
 
     status: Literal["ready"]
     warnings: list[str] | None = Field(
@@ -84,7 +84,7 @@ class Ready(BaseModel):
 
 
 class Kept(BaseModel):
-    """How much the store keeps. The limits are `max_store_bytes` and `max_store_names`."""
+    """Bytes and names in the store. Their limits are `max_store_bytes` and `max_store_names`."""
 
     bytes: int = Field(
         description="Of arrays, specs, and what jobs were given, keep and have made, with the room for maps that jobs "
@@ -104,7 +104,7 @@ class Info(BaseModel):
 
 @router.get("/health/live", operation_id="live")
 async def live() -> Live:
-    """Say that the process is alive, if it can say anything."""
+    """Report that the process is alive."""
     return Live(status="live")
 
 
@@ -115,15 +115,15 @@ async def live() -> Live:
     responses={503: {"description": "`detail` says what is missing."}},
 )
 async def ready(context: ContextOf) -> Ready:
-    """Say whether requests would be served: the store answers, takes writes and keeps them, and loops are compiled.
+    """Report whether requests would be served: the store answers, takes writes and keeps them, and loops are compiled.
 
-    A store that is full takes no writes, and everything else is served: the answer is 200 then, with a warning.
+    If the store is full, it takes no writes, but everything else is served: then the answer is 200, with a warning.
     """
     return Ready(status="ready", warnings=[*await check_ready(context)] or None)
 
 
 async def check_ready(context: Context) -> Sequence[str]:
-    """The warnings of a service that is ready; Refusal if it is not."""
+    """Return the warnings of a service that is ready; raise Refusal if it is not ready."""
     found = await context.readiness("")
     if found.reason != "ready":
         waiting_for = [*cold] if found.reason == "starting" else None
@@ -133,7 +133,7 @@ async def check_ready(context: Context) -> Sequence[str]:
 
 @router.get("/v1/info", operation_id="info")
 async def info(context: ContextOf) -> Info:
-    """Versions, limits, how the store keeps what it is given, and how much it keeps."""
+    """Return versions, limits, how safely the store keeps data, and how much it keeps."""
     store = await context.admission.ask(context.status.keeping)
     nbytes, names = await context.admission.ask(context.account.usage)
     usage = Kept(bytes=nbytes, names=names)
@@ -148,7 +148,7 @@ async def info(context: ContextOf) -> Info:
     openapi_extra=etags.ASKED_AGAIN,
 )
 async def get_catalog(request: Request) -> Response:
-    """JSON Schema of every kernel, sampler, form and diagnostic."""
+    """Return the JSON Schema of every kernel, sampler, form and diagnostic."""
     return etags.constant(request, _written_catalog(), JSON)
 
 
@@ -161,7 +161,7 @@ def _written_catalog() -> bytes:
 async def problem_page(
     slug: Annotated[str, Path(max_length=64, description="Last part of the `type` of a problem.")],
 ) -> Response:
-    """Explain a problem: what it means, and what to do about it."""
+    """Explain a kind of problem: what it means, and what to do about it."""
     if slug not in KINDS:
         raise Refusal("not-found", f"there is no problem {slug!r}; there are {', '.join(KINDS)}")
     kind = KINDS[slug]
@@ -184,9 +184,9 @@ _ANSWER: dict[int | str, dict[str, Any]] = {
 
 @router.get("/metrics", operation_id="metrics", response_class=PlainTextResponse, responses=_ANSWER)
 async def metrics(request: Request, context: ContextOf) -> Response:
-    """What all processes of the service have counted, and what the store says of itself and of jobs.
+    """Return counts of all processes of the service, and figures of the store about itself and about jobs.
 
-    No process that dies takes a count with it. The page *Metrics* of the reference has every name.
+    The counts of a process survive its end. The page *Metrics* of the reference lists all names.
     """
     accept = ",".join(request.headers.getlist("accept"))
 

@@ -1,4 +1,4 @@
-"""Calls that take vectors: features, Gram blocks, codes, similarities."""
+"""Routes that take vectors: features, Gram blocks, codes, similarities."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,11 +39,11 @@ def _list_descriptions(described: Mapping[Any, str]) -> str:
 
 # Bytes of a body that are read without a change of thread: some 0.1 ms of JSON.
 _READ_AT_ONCE = 1 << 14
-# A number of an answer takes as long as so many multiplications.
+# Time to encode a number of an answer, in multiplications.
 _STEPS_PER_NUMBER = 8
 # Numbers of an answer that are encoded without a change of thread: some 0.3 ms of JSON.
 _FEW_NUMBERS = 1 << 13
-# Of the longest, complex128.
+# Bytes of a number of the largest dtype, complex128.
 _BYTES_PER_NUMBER = 16
 
 Told = tuple[Answer, tuple[str, ...]]
@@ -56,7 +56,7 @@ router = APIRouter(prefix="/v1/maps/{name}", tags=["vectors"], default_response_
 
 @router.post("/transform", operation_id="transform", openapi_extra=VECTORS_BODY, responses=FEATURES_ANSWER)
 async def transform(name: MapName, request: Request, context: Admitted) -> Response:
-    """Features of the posted vectors, in their order."""
+    """Compute the features of the posted vectors, in their order."""
 
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         form, _ = wanted.choose(feature_map.gram_dtype)
@@ -77,7 +77,7 @@ async def kernel(
     context: Admitted,
     exact: Annotated[bool, Query(description="Give the exact block beside the approximate one.")] = False,
 ) -> Response:
-    """Gram block of x against y, or of x against itself, as this map approximates it."""
+    """Compute the Gram block of x against y, or of x against itself, as the map approximates it."""
 
     def work(form: Format, body: Body, wanted: Wanted) -> Told:
         feature_map = context.maps.ready(name)
@@ -136,10 +136,10 @@ async def codes(
         OnZero, Query(description="What to do with rows that are all zero, of which kernel gmm has no sample.")
     ] = OnZero.refuse,
 ) -> Response:
-    """Hash codes of the posted vectors: consistent samples of kernel gmm, signed codes of Fourier maps.
+    """Compute hash codes of the posted vectors: consistent samples for kernel gmm, signed codes for Fourier maps.
 
-    A signed code is one bit a frequency, the sign of cos(w·x + b) + t, with random b and t (Raginsky and Lazebnik,
-    2009). Maps whose frequencies have weights of their own have none.
+    A signed code is one bit per frequency, the sign of cos(w·x + b) + t, with random b and t (Raginsky and Lazebnik,
+    2009). Maps whose frequencies have individual weights have no signed codes.
     """
     options = CodeOptions(encoding, bits, bits_of, rows_per_band, on_zero is OnZero.mark)
 
@@ -163,16 +163,17 @@ async def similarity(
     of: _InputKind = None,
     gamma: _Gamma = None,
 ) -> Response:
-    """Estimated kernel of row i of x with row i of y, its standard error, and an interval of 95 %.
+    """Estimate the kernel of row i of x and row i of y, with standard error and a 95 % interval.
 
-    x and y come as JSON or in a .npz: a .npy holds one array and cannot carry both, so that it serves for answers only.
-    For vectors there is beside it the `exact` kernel.
+    Send x and y as JSON or in a .npz: a .npy holds only one array, so it is available for answers only. For vectors the
+    answer also has the kernel itself, `exact`.
 
-    Of kernel gmm, codes of b bits are corrected for chance collisions, and for vectors there is `zero_bit`, the rate at
-    which i* alone agrees, which is too high where few coordinates carry the weight.
+    For kernel gmm, codes of b bits are corrected for chance collisions. For vectors the answer has `zero_bit`, the rate
+    at which i* alone agrees, which is too high if few coordinates carry the weight.
 
-    Of Fourier maps, the share of signed codes that agree, `agreement`, tells the kernel by the law that ties the two
-    where kernel gaussian, laplacian, matern or correlation_rbf has frequencies of its law. Elsewhere it stands alone.
+    For Fourier maps, the answer has `agreement`, the share of signed codes that agree. The kernel is estimated from it
+    by the collision model that relates the two, for kernels gaussian, laplacian, matern and correlation_rbf if the
+    frequencies follow the kernel's distribution. For other maps the answer has `agreement` without an estimate.
     """
     options = CodeOptions(encoding, bits, bits_of, rows_per_band)
 
@@ -197,12 +198,12 @@ async def _answer_rows(
 ) -> Response:
     """Answer each of the posted vectors.
 
-    What can be read at once goes to `_answer_few`. All else is done on threads: what is brief on some of its own, so
-    that it does not wait for what takes longer.
+    Bodies that can be read at once go to `_answer_few`. Everything else runs on threads; brief work has threads of its
+    own, so that it does not wait for longer work.
     """
     form = posted_format(request)
     wanted = wanted_format(request, form)
-    asked = asyncio.ensure_future(context.find_map(name))  # answered while the body comes
+    asked = asyncio.ensure_future(context.find_map(name))  # looked up while the body arrives
     try:
         body = await bodies.read_body(form, request, context)
         kept = context.maps.find_in_memory(name, await asked, gives)
@@ -220,7 +221,7 @@ async def _answer_rows(
         is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
         return await context.admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")
-    if isinstance(posted["vectors"], Reference):  # to any number of rows
+    if isinstance(posted["vectors"], Reference):  # a dataset may have any number of rows
         return await context.admission.compute(all_of_it)
     given = context.datasets.read_rows(posted, kept.spec.gate)
     return await _answer_few(kept, given, wanted, context, work, brief)
@@ -229,9 +230,9 @@ async def _answer_rows(
 async def _answer_few(
     kept: FeatureMap, given: GatedRows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
 ) -> Response:
-    """Answer rows at once where that takes no longer than a change of thread, else on a thread.
+    """Answer rows at once if that takes no longer than a change of thread, else on a thread.
 
-    `brief`, where there is one, does what `work` does for few rows; it is told how many multiplications they take.
+    `brief`, if given, does what `work` does, for few rows; it receives the number of multiplications that they take.
     """
     rows = given.rows["vectors"]
 
@@ -255,7 +256,7 @@ async def _answer(
     work: Callable[[Format, Body, Wanted], Told],
     allowed: tuple[str, ...] = tuple(FORMATS),
 ) -> Response:
-    """Read the body, do the work on a thread, and answer in the format that the client prefers."""
+    """Read the body, run the work on a thread, and answer in the format that the client prefers."""
     posted_in = posted_format(request, allowed)
     wanted = wanted_format(request, posted_in)
     body = await bodies.read_body(posted_in, request, context)
@@ -268,7 +269,7 @@ async def _answer(
 
 
 def _response(feature_map: FeatureMap, given: GatedRows, answer: Answer, wanted: Wanted, context: Context) -> Response:
-    """A response with the answer to vectors, beside their ids if they have some."""
+    """Return a response with the answer to vectors, and with their ids if they have any."""
     found = vectors.add_ids(answer, given.ids.get("vectors"))
     return array_response(found, wanted, context.admission, feature_map.warnings(given.rows["vectors"]))
 
@@ -276,6 +277,6 @@ def _response(feature_map: FeatureMap, given: GatedRows, answer: Answer, wanted:
 def _find_rows(
     context: Context, form: Format, body: Body, feature_map: FeatureMap, wanted: str, *optional: str
 ) -> GatedRows:
-    """The rows of a body, or of the datasets that it names in their place, by their members, as a map takes them."""
+    """Return the rows of a body, or of datasets that it names instead, by member, checked by the map's gate."""
     posted = form.decode(body, feature_map.spec.input_dim, wanted, optional)
     return context.datasets.read_rows(posted, feature_map.spec.gate)
