@@ -1,6 +1,6 @@
-"""The protocol of a connection: the server's own, with an end to all that it would read or wait for without one.
+"""Protocol of a client connection: the server's own HTTP protocol, with limits on all that it reads or waits for.
 
-What is refused is told by a problem document, and by the end of the connection.
+A refused request is answered by a problem document, and the connection is then closed.
 """
 
 import asyncio
@@ -25,34 +25,35 @@ from app.api.problems import Refusal, limit, problem_response
 from app.metrics import Meters
 from app.settings import ROOT_PATH, Settings
 
-# Files of a process that are no connections to clients.
+# Files of a process that are not connections to clients.
 _OTHER_FILES = 128
-# Connections that may take their time to leave. More are ended at once.
+# Most connections that may be closing while their clients still read. Further ones are aborted at once.
 _MOST_LEAVING = 64
 
 
 class Member(Protocol):
-    """A connection."""
+    """A client connection, as `make_room` sees it."""
 
     transport: Any
     has_asked: bool
-    """Whether a request has come on it."""
+    """Whether a request has arrived on the connection."""
     waits_since: float
-    """The moment from which on it waits for its client; infinity while it does not."""
+    """Time at which the connection began to wait for its client; infinity while it does not wait."""
     is_leaving: bool
-    """Whether it is at its end, and counts no more."""
+    """Whether the connection is closing, and so no longer counts towards the connection limit."""
 
 
 def most_connections(wanted: int) -> int:
-    """So many connections as are wanted, if the process may open enough files."""
+    """Return `wanted`, or fewer connections if the process may not open that many files; at least 1."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if files == resource.RLIM_INFINITY else max(1, min(wanted, files - _OTHER_FILES))
 
 
 def make_room(others: Collection[Member], most: int, now: float) -> bool:
-    """End the connection that has waited longest for its client, if there are `most` of them; False if none waits.
+    """Close the connection that has waited longest for its client if there are `most`; return False if none waits.
 
-    Those on which no request has come go first. So who opens connections and says nothing keeps nobody out.
+    Connections on which no request has arrived go first. So a client that opens connections and sends nothing keeps
+    nobody out.
     """
     leaving = [one for one in others if one.is_leaving]
     if len(leaving) > _MOST_LEAVING:
@@ -69,9 +70,10 @@ def make_room(others: Collection[Member], most: int, now: float) -> bool:
 
 
 class PatientFlow(FlowControl):
-    """Reads nothing more from a client while requests of it wait for the one in work.
+    """Flow control that stops reading from a client while its further requests wait for the one being processed.
 
-    The server stops to read there too. But the request in work may go on with it, which looks for a hang-up.
+    The server stops reading there too. But the request being processed may resume reading, as it looks for a
+    disconnect.
     """
 
     def __init__(self, transport: Any, waiting: Sized) -> None:
@@ -79,7 +81,7 @@ class PatientFlow(FlowControl):
         self._waiting = waiting
 
     def resume_reading(self) -> None:
-        """Read on, unless requests wait."""
+        """Resume reading, unless requests wait."""
         if not self._waiting:
             super().resume_reading()
 
@@ -88,14 +90,14 @@ Fields = Sequence[tuple[bytes, bytes]]
 
 
 def check_head(method: bytes, version: str, address: bytes, fields: Fields, most: int) -> None:
-    """Refuse a head that is not one of HTTP/1.1, or of which two readers might think differently where its body ends.
+    """Refuse a request head that is not HTTP/1.1 or 1.0, or that leaves in doubt where its body ends.
 
     Args:
-        method: of the request line.
-        version: likewise, such as "1.1".
-        address: likewise.
-        fields: names in lower case, and values.
-        most: bytes of the largest head that is taken.
+        method: method in the request line.
+        version: HTTP version in the request line, such as "1.1".
+        address: target in the request line.
+        fields: header names in lower case, and values.
+        most: bytes of the largest head that is accepted.
     """
     size = len(address) + sum(len(name) + len(value) for name, value in fields)
     if size > most:
@@ -112,7 +114,7 @@ def check_head(method: bytes, version: str, address: bytes, fields: Fields, most
 
 
 def with_path(address: bytes) -> bytes:
-    """An address that has a path: `http://host` without one means the same as with `/` (RFC 9112, 3.2.2)."""
+    """Return an address that has a path: `http://host` without a path means the same as with `/` (RFC 9112, 3.2.2)."""
     if address.startswith(b"/"):
         return address
     parsed = httptools.parse_url(address)
@@ -120,7 +122,7 @@ def with_path(address: bytes) -> bytes:
 
 
 def too_large(address_bytes: int, size: int, most: int) -> Refusal:
-    """The refusal of a head of so many bytes or more, of which the address has so many."""
+    """Return the refusal of a head of `size` bytes or more, `address_bytes` of which are the address."""
     members = limit("max_head_bytes", most)
     if address_bytes > most:
         return Refusal("uri-too-long", f"{address_bytes} bytes or more of an address came; {most} may come", **members)
@@ -129,11 +131,12 @@ def too_large(address_bytes: int, size: int, most: int) -> Refusal:
 
 logger = logging.getLogger(__name__)
 
-# Requests that a client may send ahead of the one in work. Each takes some kilobytes, and 18 bytes to send.
+# Requests that a client may send ahead of the one being processed. Each takes some kilobytes of memory, but only 18
+# bytes to send.
 _MOST_AHEAD = 16
-# Seconds in which a client that was refused may read why, while what it sends is thrown away.
+# Seconds in which a refused client may read the refusal, while everything it sends is discarded.
 _LEAVE_SECONDS = 2.0
-# Seconds for which a client may stop reading its answer before it makes room for others.
+# Seconds for which a client may stop reading its answer before its connection may be closed to make room for others.
 _STALL_SECONDS = 1.0
 _MOST_CHARACTERS = 200
 
@@ -141,35 +144,36 @@ _MOST_CHARACTERS = 200
 class Connection(HttpToolsProtocol):
     """A connection to a client.
 
-    Requests may break it off: `abort` in the state of their scope. Closing would first wait for the client to read what
-    is sent already, and keep that in memory until then. `left` there is done once it is lost.
+    A request can abort its connection: by `abort`, in the state of its scope. Closing would first wait for the client
+    to read what has been sent, and keep that in memory until then. The future `left`, in the same state, is done once
+    the connection is lost.
     """
 
     handshake: Member | None = None
-    """Over TLS: the handshake that held its place in the crowd until now."""
+    """Over TLS: the handshake that counted towards the connection limit in place of this connection until now."""
 
     @property
     def settings(self) -> Settings:
-        """Those of the service."""
+        """Settings of the service."""
         return cast(Settings, self.app_state["settings"])
 
     @property
     def meters(self) -> Meters:
-        """Those of the process."""
+        """Meters of the process."""
         return cast(Meters, self.app_state["meters"])
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Wait for a request, if there is room for one more connection."""
-        sending = cast("Any", transport)  # sockets' transports are no subclass of asyncio's
+        """Wait for a request, if the connection limit leaves room for this connection."""
+        sending = cast("Any", transport)  # transports of sockets are not subclasses of asyncio's
         self._left = self.loop.create_future()
         self.app_state = {**self.app_state, "abort": sending.abort, "left": self._left}
         self._unanswered: deque[RequestResponseCycle] = deque()
-        # Whether what comes next belongs to the head of a request, or to its body.
+        # Whether the next bytes belong to the head of a request, or to its body.
         self._in_head = True
-        # Bytes of a head; then of what frames the pieces of its body, less those of the body itself.
+        # Bytes of a head; within a body, bytes of chunk framing minus bytes of the body itself.
         self._unused = 0
         self.has_asked, self.is_leaving = False, False
-        # Whether all that comes is thrown away.
+        # Whether all further input is discarded.
         self._is_deaf = False
         self._last_words: Refusal | None = None
         self.url = b""
@@ -178,7 +182,8 @@ class Connection(HttpToolsProtocol):
         self.meters.connections = len(self.connections)
         self.flow = PatientFlow(sending, self.pipeline)
         self._wait(self.settings.idle_timeout)
-        # What it says is heard in the next turn of the loop. Until then it is not silent, and makes no room for others.
+        # What the client has sent already is read in the next turn of the loop. Until then the connection does not
+        # count as silent, and is not closed to make room for others.
         self.waits_since = inf
         self.loop.call_soon(self.loop.call_soon, self._begin_to_count)
         most = most_connections(self.settings.max_connections)
@@ -189,7 +194,7 @@ class Connection(HttpToolsProtocol):
                 self._refuse(Refusal("overloaded", said, **limit("max_connections", most)))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let every request on it know. The server tells only the last."""
+        """Notify every request on the connection. The server notifies only the last one."""
         self._work()
         self._left.set_result(None)
         for cycle in self._unanswered:
@@ -198,18 +203,18 @@ class Connection(HttpToolsProtocol):
         self.meters.connections = len(self.connections)
 
     def eof_received(self) -> None:
-        """Close, without waiting for ever for the client to read what is sent already."""
+        """Close, but limit the wait for the client to read what has been sent."""
         super().eof_received()
         self._wait(self.settings.client_timeout)
 
     def shutdown(self) -> None:
-        """Close as soon as nothing is in work, without waiting likewise."""
+        """Close as soon as no request is being processed, with the same limit on the wait."""
         super().shutdown()
         if self.transport.is_closing():
             self._wait(self.settings.client_timeout)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. Refuse heads without end, and bodies that are mostly something else."""
+        """Parse input. Refuse heads that are too long, and bodies that are mostly chunk framing."""
         if self._is_deaf:
             return
         begins = self._in_head and not self._unused
@@ -235,7 +240,8 @@ class Connection(HttpToolsProtocol):
                 self.parser.feed_data(data)
                 return
             except httptools.HttpParserUpgrade as upgrade:
-                # A server may ignore the wish for another protocol. The parser does not: it leaves the body out.
+                # A server may ignore a request to change the protocol. The parser does not: it leaves the body out. So
+                # parse the request again without its `Upgrade` header.
                 rest = data[upgrade.args[0] :]
                 line = b"%s %s HTTP/%s\r\n" % (
                     self.parser.get_method(),
@@ -246,15 +252,15 @@ class Connection(HttpToolsProtocol):
                 data = line + fields + b"\r\n" + rest
 
     def on_message_begin(self) -> None:
-        """Begin with a request, unless too many wait already."""
+        """Begin a request, unless too many wait already."""
         if len(self._unanswered) > _MOST_AHEAD:
             raise Refusal("overloaded", f"more than {_MOST_AHEAD} requests came ahead of the one in work")
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a field of the head. Those behind a body are of no use to anybody here.
+        """Store a header field of the head. Trailers, fields after a body, are ignored: nothing here uses them.
 
-        Nor are cookies, which the framework would take seconds to read where a client means harm.
+        So are cookies: the framework would take seconds to parse malicious ones.
         """
         if self._in_head and name.lower() != b"cookie":
             super().on_header(name, value)
@@ -266,7 +272,8 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         self.url = with_path(self.url)
-        # Those that the server's own layer trusts for X-Forwarded-For, which is there if there are any.
+        # Trust X-Forwarded-Prefix only from the proxies that the server's own layer trusts for X-Forwarded-For; that
+        # layer exists only if there are any.
         if self.client is not None and self.client[0] in getattr(self.app, "trusted_hosts", ()):
             came = dict(self.headers).get(b"x-forwarded-prefix", b"").decode("latin1").rstrip("/")
             if came and ROOT_PATH.fullmatch(came):
@@ -277,28 +284,28 @@ class Connection(HttpToolsProtocol):
         self._unanswered.append(self.cycle)
         self._in_head, self.has_asked = False, True
         self._work()
-        if len(self._unanswered) > 1:  # who asks ahead makes room for others who do not
+        if len(self._unanswered) > 1:  # clients that send requests ahead make room for clients that do not
             self.waits_since = self.loop.time()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body."""
+        """Receive a piece of a body."""
         self._unused -= 2 * len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A head comes next."""
+        """Expect a new head."""
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
         self._in_head, self._unused = True, 0
-        if not self._unanswered and not self.transport.is_closing():  # the rest of a body that nobody wanted
+        if not self._unanswered and not self.transport.is_closing():  # the answer did not need this body
             self._wait(self.settings.idle_timeout)
 
     def on_response_complete(self) -> None:
-        """Go on with the next request that came, or wait for one."""
+        """Continue with the next request that has arrived, or wait for one."""
         self._unanswered.popleft()
         super().on_response_complete()
-        if self.transport.is_closing():  # once the client has read all
+        if self.transport.is_closing():  # closing, once the client has read everything
             self._wait(self.settings.client_timeout)
         elif self.is_leaving:
             self._wait(_LEAVE_SECONDS)
@@ -310,18 +317,18 @@ class Connection(HttpToolsProtocol):
             self._wait(self.settings.idle_timeout if self._in_head else self.settings.body_timeout)
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Note that the client has stopped reading."""
         super().pause_writing()
         self.waits_since = self.loop.time() + _STALL_SECONDS
 
     def resume_writing(self) -> None:
-        """Note that it does."""
+        """Note that the client reads again."""
         super().resume_writing()
         if self._unanswered:
             self.waits_since = inf
 
     def timeout_keep_alive_handler(self) -> None:
-        """End the wait for a client that has taken too long."""
+        """Refuse a head that is not complete in time; otherwise abort the connection of a client that took too long."""
         if self._in_head and self._unused and not self._is_deaf and not self.transport.is_closing():
             patience = self.settings.head_timeout
             detail = f"{self._unused} bytes of a head came in {patience:g} seconds, and not its end"
@@ -330,7 +337,7 @@ class Connection(HttpToolsProtocol):
             self.transport.abort()
 
     def _wait(self, seconds: float) -> None:
-        """Wait for the client, so many seconds at most. There is one timer, that of the server for idle connections."""
+        """Wait at most this many seconds for the client, with the only timer: the server's for idle connections."""
         self._work()
         self.waits_since = self.loop.time()
         self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
@@ -340,16 +347,16 @@ class Connection(HttpToolsProtocol):
             self.waits_since = min(self.waits_since, self.loop.time())
 
     def _work(self) -> None:
-        """Wait no longer for the client: it is the service's turn."""
+        """Stop waiting for the client: the service has to act next."""
         self.waits_since = inf
         if self.timeout_keep_alive_task is not None:
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
 
     def _refuse(self, refusal: Refusal) -> None:
-        """Refuse what is being read, once the requests before it are answered, and read nothing more."""
+        """Refuse the request being read, once the requests before it are answered, and read nothing more."""
         self._is_deaf = True
-        if not self._in_head and self._unanswered:  # it is the body of the last of them
+        if not self._in_head and self._unanswered:  # the body being read belongs to the last of these requests
             if len(self._unanswered) > 1:
                 self.pipeline.popleft()
                 self._unanswered.pop()
@@ -372,13 +379,13 @@ class Connection(HttpToolsProtocol):
         answer = problem_response(refusal.slug, str(refusal), request_id, **refusal.members)
         headers = {**answer.headers, "x-request-id": request_id, "connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        is_head = self.url and self.parser.get_method() == b"HEAD"  # without a url, it is the method of the one before
+        is_head = self.url and self.parser.get_method() == b"HEAD"  # else the method is the previous one
         body = b"" if is_head else bytes(answer.body)
         self.transport.write(STATUS_LINE[answer.status_code] + lines.encode() + b"\r\n" + body)
         self._leave()
 
     def close_behind(self) -> None:
-        """Close behind an answer. What is still to come of the body is thrown away, so that the answer is read."""
+        """Close after an answer. The rest of the body is discarded, so that the client can read the answer."""
         if self._in_head or self.transport.is_closing():
             self.transport.close()
         else:
@@ -390,14 +397,14 @@ class Connection(HttpToolsProtocol):
         self.is_leaving = True
         self._wait(_LEAVE_SECONDS)
         if self.transport.can_write_eof():
-            # Closing at once would reset the connection, and the client might never read why.
+            # Closing at once would reset the connection, and the client might never read the answer.
             self.transport.write_eof()
         else:
             self.transport.close()
 
 
 class _Last:
-    """What the last request on a connection sends its answer to. Many proxies let each request be the last."""
+    """Transport for the answer to the last request on a connection. Many proxies make each request the last."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -406,21 +413,21 @@ class _Last:
         return getattr(self._connection.transport, name)
 
     def close(self) -> None:
-        """End the connection once its client has read the answer, or has had the time to."""
+        """Close the connection once its client has read the answer, or has had the time to."""
         self._connection.close_behind()
 
 
 def _abandon(cycle: RequestResponseCycle) -> None:
-    """Let a request know that nobody waits for its answer any more."""
+    """Notify a request that its client no longer waits for the answer."""
     cycle.disconnected = True
     cycle.message_event.set()
 
 
 class Loop(uvloop.Loop):
-    """The event loop of a service."""
+    """Event loop of a service."""
 
     async def create_server(self, protocol_factory: Callable[[], Any], *args: Any, **options: Any) -> Any:
-        """Listen. With `ssl`, each connection begins with a `Handshake`."""
+        """Listen for connections. With `ssl`, each connection begins with a `Handshake`."""
         context = options.pop("ssl", None)
 
         def begin() -> Handshake:
@@ -430,11 +437,11 @@ class Loop(uvloop.Loop):
 
 
 class Handshake(asyncio.Protocol):
-    """The beginning of a connection over TLS. It counts as a silent connection, and has the time of a head.
+    """TLS handshake of a connection. It counts as a silent connection, and must end within the time for a head.
 
     Args:
-        loop: that it runs in.
-        connection: what goes on once the handshake is over, and then counts in its place.
+        loop: event loop that it runs in.
+        connection: the connection that continues after the handshake, and then counts in its place.
         context: certificate and key.
     """
 
@@ -449,26 +456,29 @@ class Handshake(asyncio.Protocol):
         self.waits_since = loop.time()
 
     def connection_made(self, transport: BaseTransport) -> None:
-        """Make room for this connection as for any other, and begin."""
+        """Make room for this connection as for any other, and begin the handshake."""
         most = most_connections(self._connection.settings.max_connections)
         if len(self._others) >= most:
-            # If all are at work, the connection says so: before the end of its handshake nobody could read it.
+            # If all connections are busy, `connection` sends the refusal: a client cannot read one before its handshake
+            # ends.
             make_room(self._others, most, self._loop.time())
         self._others.add(self)
-        # The loop reads at once from what it has accepted, and would take the first bytes from the handshake.
+        # The loop reads from an accepted socket at once, and would take the first bytes from the handshake. So the
+        # handshake uses a duplicate of the socket.
         taken = socket(fileno=os.dup(transport.get_extra_info("socket").fileno()))
         taken.setblocking(False)
         cast(Transport, transport).abort()
         self._task = self._loop.create_task(self._shake_hands(taken))
-        # Not at the end of the task itself: one that is cancelled before it begins has none.
+        # In a callback rather than at the end of the task: a task that is cancelled before it begins does not run at
+        # all.
         self._task.add_done_callback(lambda _: self._others.discard(self))
 
     def abort(self) -> None:
-        """Hang up."""
+        """Abort the handshake."""
         self._task.cancel()
 
     shutdown = abort
-    """The server calls it so at its end."""
+    """Abort under another name: the server calls `shutdown` when it ends."""
 
     async def _shake_hands(self, accepted: socket) -> None:
         patience = self._connection.settings.head_timeout
@@ -476,5 +486,5 @@ class Handshake(asyncio.Protocol):
             await self._loop.connect_accepted_socket(
                 lambda: self._connection, accepted, ssl=self._context, ssl_handshake_timeout=patience
             )
-        except OSError as error:  # no TLS, too late, or hung up
+        except OSError as error:  # no TLS, a timeout, or a disconnect
             logger.debug("a handshake came to no end: %s", error)
