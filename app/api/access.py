@@ -125,7 +125,7 @@ class KnownKeys:
         return found if found is not None and found.opens_with(text) else None
 
     def forget(self) -> None:
-        """Read the store again at the next query, as this process has changed a key."""
+        """Make the next query read the store again, as this process has changed a key."""
         self._as_of = -math.inf
 
     def _valid(self, key_id: str) -> Key | None:
@@ -286,7 +286,7 @@ def add_roles(document: dict[str, Any], required: bool) -> None:
 OPEN = frozenset({"/health/live", "/health/ready", "/v2/health/live", "/v2/health/ready"})
 """Paths open to everybody, under any host: probes of a cluster use an IP address, and have no key."""
 METRICS = "/metrics"
-"""Requested under the address of a pod. So, if it needs a key, any host will do: pages of other sites have no key."""
+"""Path of metrics. Requested under a pod's address: if it needs a key, any host will do, as other sites have none."""
 ASSETS = "/page/"
 """Prefix of the paths of scripts and styles of the page at /."""
 _CREDENTIALS = re.compile(rb"(?P<scheme>[A-Za-z]+) +(?P<given>[A-Za-z0-9._~+/=-]+)")
@@ -307,7 +307,7 @@ class Access:
         self._hosts, self.keys, self._rates = hosts, keys, rates
 
     async def admit(self, scope: Scope) -> None:
-        """Raise Refusal unless the request is admitted; set `role` and `key` of its state, `key` to None without a key.
+        """Raise Refusal unless the request is admitted; set `role` and `key` in its state, which may be None.
 
         Raises StoreUnavailable if the store does not answer.
         """

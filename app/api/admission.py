@@ -409,7 +409,7 @@ class Admission:
         return {waits_for: turns.waiting for waits_for, turns in self._turns.items()}
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
-        """Run work on a thread, once one is free. Brief work has threads of its own and waits for no longer work."""
+        """Run work on a thread, once one is free. Brief work has threads of its own and never waits for long work."""
         return await self._run("brief" if brief else "compute", partial(self.at_once, work))
 
     async def read_file(self, work: Callable[[], Result]) -> Result:
@@ -479,8 +479,8 @@ BRIEF = 1 << 26
 class Asked(Generic[Answer]):
     """A question whose answer is shared by all callers that ask it in one turn of the event loop, before it is sent.
 
-    With `one_at_a_time`, callers that ask before the answer arrives share it too; the question is then asked in no
-    request's context.
+    With `one_at_a_time`, callers that ask before the answer arrives share it too; the question then runs outside the
+    context of any request.
     """
 
     def __init__(self, ask: Callable[[str], Awaitable[Answer]], one_at_a_time: bool = False) -> None:
@@ -488,7 +488,7 @@ class Asked(Generic[Answer]):
         self._coming: dict[str, asyncio.Task[Answer]] = {}
 
     async def __call__(self, about: str) -> Answer:
-        """Return the answer to the question about `about`, asked after this call unless `one_at_a_time` shares one."""
+        """Return the answer about `about`; without `one_at_a_time`, the question is sent after this call."""
         coming = self._coming.get(about)
         if coming is None:
             coming = self._coming[about] = asyncio.create_task(
@@ -521,7 +521,7 @@ class _Request(NamedTuple):
 
 
 class Together:
-    """Batcher: computes features of small requests, those that wait for the same map in one batch.
+    """Batcher: computes the features of small requests, in one batch those that wait for the same map.
 
     A request waits for at most one computation that has begun before it. It gets exactly the bits, or the refusal, that
     it would get alone. `batched` is called with the number of requests and of rows in each batch.
