@@ -379,7 +379,7 @@ class Connection(HttpToolsProtocol):
         answer = problem_response(refusal.slug, str(refusal), request_id, **refusal.members)
         headers = {**answer.headers, "x-request-id": request_id, "connection": "close"}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        is_head = self.url and self.parser.get_method() == b"HEAD"  # else the method is the previous one
+        is_head = self.url and self.parser.get_method() == b"HEAD"  # without a URL, the previous request's method
         body = b"" if is_head else bytes(answer.body)
         self.transport.write(STATUS_LINE[answer.status_code] + lines.encode() + b"\r\n" + body)
         self._leave()
@@ -437,7 +437,7 @@ class Loop(uvloop.Loop):
 
 
 class Handshake(asyncio.Protocol):
-    """TLS handshake of a connection. It counts as a silent connection, and must end within the time for a head.
+    """TLS handshake of a connection. It counts as a silent connection, and must end within `head_timeout`.
 
     Args:
         loop: event loop that it runs in.

@@ -189,7 +189,7 @@ def monitor(job_link: str) -> dict[str, str]:
 
 
 def describe_put(clock: Clock, at: str, job_link: str | None, new: bool) -> tuple[int, dict[str, str]]:
-    """Return the status and headers of the answer to a PUT; `job_link` is the job that still makes it, if any."""
+    """Return status and headers of the answer to a PUT; `job_link` links to the job that still makes the resource."""
     status = 202 if job_link is not None else 201 if new else 200
     headers = clock.preferences.applied_headers(status) | ({} if job_link is None else monitor(job_link))
     return status, headers | ({} if status == 200 else {"Location": link_to(at)})
