@@ -39,7 +39,8 @@ _SLOW_IN_THE_WAY_SECONDS = 1.0
 class Senders:
     """Clients whose bodies are still arriving, in the order in which they began, and the memory of all bodies.
 
-    A key may take at most as much memory as it leaves to others; a single body is exempt.
+    While memory is free, a key with another body in memory gets more only if its bodies then take no more than is free
+    now. So memory is left for others.
 
     Args:
         max_bodies_bytes: bytes of bodies that may be in memory. Each body counts until its request is over.
@@ -199,7 +200,7 @@ class Readers:
     def enter(self, reader: Reader) -> None:
         """Reserve memory for an answer; raise NoRoom if there is not enough and no client gives way.
 
-        A key that has an answer in memory may have more, as long as it leaves at least as much memory to others.
+        A key that has an answer in memory gets more only if its answers then take no more than is free now.
         """
         while reader.nbytes > self._free and self._there:
             slow = [one for one in self._there if one.is_in_the_way]
@@ -238,7 +239,7 @@ _STORE_THREADS = 32
 class Places:
     """Places that requests hold while they last; entering raises Refusal if all are taken. Costs next to nothing.
 
-    A key may take at most as many places as it leaves to others.
+    While places are free, a key gets one only if it holds fewer than are free. So places are left for others.
 
     Args:
         setting: name of the setting that limits the number of places.
