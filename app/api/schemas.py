@@ -320,9 +320,9 @@ class _Similarities(TypedDict):
     rbf_exact: _Numbers
     """For vectors, with gamma: the exact e^(−γ(1 − ρ))."""
     bias: _NumbersOrNull
-    """For vectors: mean of the estimate minus `exact`, computed from the two rows. It is 0 for pairs, fingerprints and
-    bits_of=pair. Signed codes have a bias too, of order 1/s, computed from `exact` or, without vectors, from the
-    estimate.
+    """For vectors, and for signed codes: mean of the estimate minus `exact`. For vectors it is computed from the two
+    rows, and is 0 for pairs, fingerprints and bits_of=pair. For signed codes it is of order 1/s, computed from `exact`
+    or, without vectors, from the estimate.
     """
     interval: _Intervals
     """Not in .npy: interval [low, high] that contains the kernel 95 times in 100 (mid-p interval of the rate). For
