@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, Field
+from pydantic import Field
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 
 from app.core.errors import InvalidInput, InvalidOption, OutOfRange, TooLarge
+from app.core.model import Described
 from app.formats import FORMATS
 from app.formats.parquet import Parquet
 from app.jobs.record import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJobs, link
@@ -49,33 +50,42 @@ logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 
 
-class ErrorAt(BaseModel):
+class ErrorAt(Described):
     """An error in the request, and its place."""
 
-    pointer: str | None = Field(None, description="JSON pointer into the body.")
-    parameter: str | None = Field(None, description="Name of a query or path parameter.")
+    pointer: str | None = None
+    """JSON pointer into the body."""
+    parameter: str | None = None
+    """Name of a query or path parameter."""
     detail: str
 
 
-class Problem(BaseModel):
+class Problem(Described):
     """A problem document (RFC 9457): why a request was not served."""
 
-    type: str = Field(
-        description="/problems/<slug>, a page of this service.",
-        json_schema_extra={"enum": [f"/problems/{slug}" for slug in KINDS]},
-    )
+    type: str = Field(json_schema_extra={"enum": [f"/problems/{slug}" for slug in KINDS]})
+    """/problems/<slug>, a page of this service."""
     title: str
     status: int
-    detail: str = Field(description="What came, and what was wanted.")
-    instance: str = Field(description="The request id.")
-    error: str | None = Field(None, description="Below /v2, `detail` for the clients of that protocol.")
+    detail: str
+    """What came, and what was wanted."""
+    instance: str
+    """The request id."""
+    error: str | None = None
+    """Below /v2, `detail` for the clients of that protocol."""
     errors: list[ErrorAt] | None = None
-    limit: str | None = Field(None, description="Name of the limit that was passed.")
-    value: int | float | None = Field(None, description="Value of that limit.")
-    setting: str | None = Field(None, description="Environment variable that moves it.")
-    waiting_for: list[str] | None = Field(None, description="What a service that starts does not have ready yet.")
-    job: str | None = Field(None, description="Link of the job that the refusal is about.")
-    indexes: list[str] | None = Field(None, description="Names of the indexes that are in the way.")
+    limit: str | None = None
+    """Name of the limit that was passed."""
+    value: int | float | None = None
+    """Value of that limit."""
+    setting: str | None = None
+    """Environment variable that moves it."""
+    waiting_for: list[str] | None = None
+    """What a service that starts does not have ready yet."""
+    job: str | None = None
+    """Link of the job that the refusal is about."""
+    indexes: list[str] | None = None
+    """Names of the indexes that are in the way."""
 
 
 class Refusal(Exception):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from app.api import bodies
 from app.api.context import Admitted, Context, ContextOf, MapName
@@ -21,7 +21,7 @@ from app.core.hashing.encodings import Encoder, Encoding
 from app.core.hashing.signed_codes import SIGNED
 from app.core.maps import FeatureMap, Gives, family_of
 from app.core.maps.terms import BaseSpec, Form
-from app.core.model import Frozen
+from app.core.model import Described, Frozen
 from app.formats import Body, open_inference
 from app.formats.json import Json
 from app.formats.npy import Npy
@@ -66,19 +66,21 @@ class ModelReady(BaseModel):
     ready: bool
 
 
-class TensorMetadata(BaseModel):
+class TensorMetadata(Described):
     """Name, type and shape of a tensor of a model."""
 
     name: str
     datatype: str
-    shape: list[int] = Field(description="−1 stands for any number of rows.")
+    shape: list[int]
+    """−1 stands for any number of rows."""
 
 
-class ModelMetadata(BaseModel):
+class ModelMetadata(Described):
     """Description of a map as a model."""
 
     name: str
-    versions: list[str] = Field([open_inference.VERSION], description="The one that there is: a map never changes.")
+    versions: list[str] = Field([open_inference.VERSION])
+    """The one that there is: a map never changes."""
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
@@ -87,15 +89,18 @@ class ModelMetadata(BaseModel):
 class AskedIndex(Frozen):
     """Options for the list of models."""
 
-    ready: bool | None = Field(None, description="Those that are ready alone.")
+    ready: bool | None = None
+    """Those that are ready alone."""
 
 
-class IndexedModel(BaseModel):
+class IndexedModel(Described):
     """A map in the list of models."""
 
     name: str
-    state: str = Field(description="READY, LOADING while a job builds it, UNAVAILABLE if it could not be built.")
-    reason: str = Field(description="Why it could not be built.")
+    state: str
+    """READY, LOADING while a job builds it, UNAVAILABLE if it could not be built."""
+    reason: str
+    """Why it could not be built."""
 
 
 @router.get("", operation_id="inference_server")

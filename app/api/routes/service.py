@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from app.api import etags
 from app.api.context import Context, ContextOf
@@ -17,7 +17,7 @@ from app.api.schemas import headers
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
 from app.core.maps.fourier.forms import FORMS, Columns
-from app.core.model import Kind, advice_in
+from app.core.model import Described, Kind, advice_in
 from app.core.spec import Sampler
 from app.services.status import versions
 from app.services.warm_up import cold
@@ -26,7 +26,7 @@ from app.store.servers import StoreInfo
 router = APIRouter(tags=["service"])
 
 
-class Catalog(BaseModel):
+class Catalog(Described):
     """JSON Schemas by family and kind, each with the additional members `source` and `choose_when`.
 
     If a kind has restrictions beyond the ranges of its fields, its schema also has `limits`, a list of sentences. A
@@ -34,10 +34,14 @@ class Catalog(BaseModel):
     unless stated otherwise, the form `cos_sin`.
     """
 
-    kernels: dict[str, dict[str, Any]] = Field(description="What may stand in `kernel`.")
-    samplers: dict[str, dict[str, Any]] = Field(description="What may stand in `sampler`.")
-    forms: dict[str, dict[str, Any]] = Field(description="What may stand in `form`.")
-    diagnostics: dict[str, dict[str, Any]] = Field(description="Options of the diagnostics, by kind.")
+    kernels: dict[str, dict[str, Any]]
+    """What may stand in `kernel`."""
+    samplers: dict[str, dict[str, Any]]
+    """What may stand in `sampler`."""
+    forms: dict[str, dict[str, Any]]
+    """What may stand in `form`."""
+    diagnostics: dict[str, dict[str, Any]]
+    """Options of the diagnostics, by kind."""
 
 
 def catalog() -> Catalog:
@@ -72,25 +76,25 @@ class Live(BaseModel):
     status: Literal["live"]
 
 
-class Ready(BaseModel):
+class Ready(Described):
     """Answer of a process that is ready to serve requests."""
 
     status: Literal["ready"]
-    warnings: list[str] | None = Field(
-        None,
-        description="What an operator should look at: a store that has no room, so that writes are refused while all "
-        "else is served; or data that was cut off at its start. Absent if there is nothing.",
-    )
+    warnings: list[str] | None = None
+    """What an operator should look at: a store that has no room, so that writes are refused while all else is served;
+    or data that was cut off at its start. Absent if there is nothing.
+    """
 
 
-class Kept(BaseModel):
+class Kept(Described):
     """Bytes and names in the store. Their limits are `max_store_bytes` and `max_store_names`."""
 
-    bytes: int = Field(
-        description="Of arrays, specs, and what jobs were given, keep and have made, with the room for maps that jobs "
-        "build. What is deleted or expires does not count any more."
-    )
-    names: int = Field(description="Maps, datasets and jobs.")
+    bytes: int
+    """Of arrays, specs, and what jobs were given, keep and have made, with the room for maps that jobs build. What is
+    deleted or expires does not count any more.
+    """
+    names: int
+    """Maps, datasets and jobs."""
 
 
 class Info(BaseModel):
