@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from app.api import bodies
 from app.api.context import Admitted, Context, ContextOf, MapName
