@@ -1,4 +1,4 @@
-"""The command line: `bochner COMMAND`, each command in a file of app/commands."""
+"""The command line: `bochner COMMAND`, with each command in a module of app/commands."""
 
 import argparse
 import atexit
@@ -21,12 +21,12 @@ COMMANDS = (serve, worker, keys, asking, bulk, stores, openapi)
 def main() -> None:
     """Run the command named on the command line.
 
-    What only some commands need is imported when they run: a client is not to wait for compilers to load, and a worker
-    needs no web server.
+    Modules that only some commands need are imported when those commands run: a client must not wait for compilers to
+    load, and a worker needs no web server.
     """
     parser = argparse.ArgumentParser(prog="bochner", description="Kernel features and hash codes as a service.")
     parser.add_argument("--version", action="version", version=f"bochner {version('bochner')}")
-    # No garbage is sought among what libraries have made, which takes a third of a second, just before all of it goes.
+    # Skips garbage collection of the libraries' objects at exit, which would take a third of a second.
     atexit.register(gc.freeze)
     commands = parser.add_subparsers(dest="command", required=True)
     for command in COMMANDS:
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _describe_error(error: ErrorDetails) -> str:
-    """What is wrong with an option; a key is not repeated."""
+    """Return what is wrong with an option, with its value unless the option is a key."""
     if not error["loc"]:
         return error["msg"]
     name = str(error["loc"][0])

@@ -1,4 +1,4 @@
-"""The handlers of jobs: they turn a payload into work on rows, and a finding into bodies; and the worker with them."""
+"""Job handlers, which turn a job's payload into work on rows and its result into bodies; and the job worker."""
 
 import logging
 import time
@@ -29,10 +29,10 @@ logger = logging.getLogger(__name__)
 
 
 def run_worker(settings: Settings) -> None:
-    """Do jobs until the process is told to stop; call it in the main thread."""
+    """Run jobs until the process receives a signal to stop; must be called in the main thread."""
     client, began = store_client(settings), time.monotonic()
     say_starting(client, ", ".join(cold))
-    # Each job has a process of its own, made from this one. What is compiled here need not be compiled there.
+    # Each job runs in a process forked from this one, which need not compile again what is compiled here.
     get_ready()
     say_starting(client, "")
     logger.info("the worker takes jobs, after %.1f s", time.monotonic() - began)
@@ -47,7 +47,7 @@ def run_worker(settings: Settings) -> None:
 
 
 def job_handlers(settings: Settings) -> Handlers:
-    """The handlers of every kind of job, on the store at `settings.redis_url`."""
+    """Return the handlers of all kinds of jobs, using the store at `settings.redis_url`."""
     wired = wire(settings)
     return {
         map_creation.KIND: partial(map_creation.build_reservation, wired.map_store, wired.datasets, settings.threads),
@@ -64,7 +64,7 @@ def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
     wanted, subject = DIAGNOSTICS[payload["diagnostic"]], wired.maps.open(payload["map"])
     spec = subject.feature_map.spec
     options, posted = wanted.model_validate_json(payload["options"]), _read_rows(context)
-    # Rows that are attached went through the gate, and so the map's input, when the job was submitted.
+    # Attached rows were checked, and preprocessed as the map's `input` says, when the job was submitted.
     attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
     references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
     given = wired.datasets.read_rows(references, spec.gate)
@@ -82,7 +82,10 @@ def _advice(wired: Wired, context: JobContext) -> Measurement:
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
-    """Run a measurement; InvalidInput if a map or dataset is not the one of the request any more."""
+    """Run a measurement and return its result as bodies by media type.
+
+    Raises InvalidInput if a map or dataset is missing, not ready, or no longer the one that the request referred to.
+    """
     try:
         measurement = prepare(context)
     except (MapNotFound, DatasetNotFound, MapNotReady) as error:
@@ -93,7 +96,7 @@ def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str,
 
 
 def _read_rows(context: JobContext) -> Posted:
-    """The rows that a job was submitted with, or the references to them."""
+    """Return the rows that a job was submitted with, or references to stored datasets."""
     return {
         member: detach_rows(context.attachment(member)) if reference is None else Reference(*reference)
         for member, reference in context.payload["rows"].items()
@@ -101,5 +104,5 @@ def _read_rows(context: JobContext) -> Posted:
 
 
 def _parse(model: type[Any], body: Buffer) -> Any:
-    """Read a model. Its JSON was checked when the job was submitted."""
+    """Parse a model from JSON that was already checked when the job was submitted."""
     return model.model_validate_json(body)

@@ -1,4 +1,4 @@
-"""The log: lines for people, or JSON for machines, of the service, its server and its workers alike."""
+"""Logging of the service, its server and its workers: lines for people, or JSON for machines."""
 
 import logging
 import os
@@ -11,13 +11,13 @@ from app.request_context import REQUEST
 from app.store.keys import hidden
 
 ACCESS = "app.access"
-"""The logger of requests, a line each."""
+"""Name of the logger that writes one line for each request."""
 FIELDS = "fields"
-"""Of a record: members of its line besides."""
+"""Name of the attribute of a log record that holds extra members of its JSON line."""
 
 
 def configuration(log_format: str, level: str) -> dict[str, Any]:
-    """What `logging.config` and the server are told."""
+    """Return the logging configuration for `logging.config` and the server."""
     if log_format == "json":
         formatters: dict[str, Any] = {name: {"()": JsonFormatter} for name in ("default", "server", "access")}
     else:
@@ -47,10 +47,10 @@ def configuration(log_format: str, level: str) -> dict[str, Any]:
 
 
 class JsonFormatter(logging.Formatter):
-    """Writes a record as one line of JSON, without the secrets of keys."""
+    """Formatter that writes a record as one line of JSON and hides the secrets of keys."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The line. What is logged on behalf of a request has its id, also from the job that it has led to."""
+        """Return the record as a line of JSON, with the ids of its request and of the job that the request started."""
         line: dict[str, Any] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),

@@ -1,4 +1,4 @@
-"""The application, put together."""
+"""The application: routes, middleware and services put together."""
 
 import atexit
 import logging
@@ -40,7 +40,7 @@ Call = Callable[[str, Request, Context], Awaitable[Response]]
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service over the store at `settings.redis_url`; settings come from the environment if not given."""
+    """Return the service that uses the store at `settings.redis_url`; settings default to those of the environment."""
     settings = settings or Settings()
     context = _context(settings)
     app = FastAPI(
@@ -49,8 +49,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         version=version("bochner"),
         lifespan=partial(_running, context),
         redirect_slashes=False,
-        # Those of the framework load scripts of another host, and write the document anew for each request;
-        # app/api/routes/page.py has ours.
+        # The framework's pages load scripts from another host, and write the document again for each request;
+        # app/api/routes/page.py replaces them.
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
@@ -58,9 +58,9 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         responses=schemas.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS | {NotModified: not_modified_response},
     )
-    # The innermost first: what is added later sees a request earlier, and its answer later.
+    # Innermost first: middleware added later sees a request earlier, and its answer later.
     app.add_middleware(Content, readers=context.admission.readers)
-    # Answers are made faster than a higher level compresses them.
+    # At a higher level, compression would be slower than computing the answers.
     app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=1, exclude_content_types=UNCOMPRESSED)
     app.add_middleware(Authorization, access=context.access)
     senders = context.admission.senders
@@ -77,7 +77,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
 
 
 def _context(settings: Settings) -> Context:
-    """The services, and what decides who is let in and when: everything that routes ask for as their `Context`."""
+    """Return what routes receive as their `Context`: the services, access control and admission."""
     meters, spans = _meters(), start_spans(settings.traces)
 
     def heard(command: str, seconds: float, failed: bool) -> None:
@@ -108,7 +108,7 @@ def _context(settings: Settings) -> Context:
 
 @cache
 def _meters() -> Meters:
-    """The counters of this process: in a directory of its own, unless it is one of several of a service."""
+    """Return the metrics of this process; makes their directory unless the service's processes share one already."""
     directory = counters()
     if directory is None:
         own = ExitStack()
@@ -120,10 +120,10 @@ def _meters() -> Meters:
 
 @asynccontextmanager
 async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Settings | Meters]]:
-    """The life of a process: start the threads beside the requests, and close the services after the last request."""
+    """Run a process of the service: start its background threads, and close the services after the last request."""
     context.shutdown.notice()
     logging.getLogger(ACCESS).addFilter(shorten_addresses)
-    # On a thread of its own: the process answers at once, and is ready when everything is compiled.
+    # In a separate thread: the process accepts requests at once, and is ready when everything is compiled.
     threading.Thread(target=get_ready, name="warm-up", daemon=True).start()
     threading.Thread(target=context.status.watch, name="readiness", daemon=True).start()
     threading.Thread(target=context.keep_pins_tidy, name="pins", daemon=True).start()
@@ -135,7 +135,7 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
 
 
 def _end_with_parent() -> None:
-    """Shut down when the process that started this one has gone. Alone it would hold its port for ever."""
+    """Shut down when the parent process has ended. Otherwise this process would hold the port for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -143,9 +143,9 @@ def _end_with_parent() -> None:
 
 
 class Direct(BaseRoute):
-    """Calls `POST /v1/maps/{name}/{call}` for requests whose parameters need no check, as they have none.
+    """Route for `POST /v1/maps/{name}/{call}` requests without query parameters, which need no validation.
 
-    It stands before the routes of the same calls, which take all other requests and are those that are documented.
+    It precedes the documented routes of the same calls, which handle all other requests.
     """
 
     def __init__(self, context: Context, calls: dict[str, Call]) -> None:
@@ -153,7 +153,7 @@ class Direct(BaseRoute):
         self._path = re.compile(f"/v1/maps/({NAME_PATTERN.strip('^$')})/({'|'.join(calls)})")
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request has nothing but a name to check."""
+        """Match a POST request that has no query and names a map and one of the calls."""
         if scope["type"] != "http" or scope["method"] != "POST" or scope["query_string"]:
             return Match.NONE, {}
         found = self._path.fullmatch(scope["path"])
@@ -170,7 +170,7 @@ class Direct(BaseRoute):
 
 
 class Gauges:
-    """The gauges of a process that serves requests."""
+    """Gauges of a process that serves requests."""
 
     def __init__(self, meters: Meters, admission: Admission, cache: Cache) -> None:
         self._meters, self._admission, self._cache = meters, admission, cache
@@ -182,7 +182,7 @@ class Gauges:
         gauge(metrics.CACHE_LIMIT).set(cache.limit)
 
     def sample(self) -> None:
-        """Set them."""
+        """Set all gauges to their current values."""
         self._in_flight.set(self._meters.in_flight)
         self._connections.set(self._meters.connections)
         for of, places in self._admission.places.items():

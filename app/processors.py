@@ -1,4 +1,4 @@
-"""How many processors this process may use."""
+"""Number of processors that this process may use."""
 
 import math
 import os
@@ -8,21 +8,21 @@ from pathlib import Path
 
 
 def available(root: Path = Path("/")) -> int:
-    """Processors that the process may run on, or fewer where its control groups grant it less time than that.
+    """Return the number of processors that the process may run on, or fewer if its control groups allow it less time.
 
-    A part of a processor counts as one. Both versions of Linux's control groups are asked, from the process's own group
-    up; elsewhere there are none. `root` is where the system's files are.
+    A fraction of a processor counts as one. Both versions of Linux control groups are read, from the process's own
+    group up to the root; other systems have none. `root` is the root of the file system.
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min([allowed, *(math.ceil(quota) for quota in _quotas(root))]))
 
 
 def _quotas(root: Path) -> Iterator[float]:
-    """The quotas of the groups of this process, in processors."""
+    """Yield the quotas of the control groups of this process, in processors."""
     with suppress(OSError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             number, controllers, group = line.split(":", 2)
-            # In a container, its own group stands at the top, whatever name the host has for it.
+            # Inside a container its own group is mounted at the top, under whatever path the host knows it.
             for path in (Path(group), *Path(group).parents):
                 at = path.relative_to("/")
                 with suppress(OSError, ValueError):
@@ -33,5 +33,5 @@ def _quotas(root: Path) -> Iterator[float]:
                         quota, period = ((folder / f"cpu.cfs_{of}_us").read_text() for of in ("quota", "period"))
                     else:
                         continue
-                    if float(quota) > 0:  # "max", or −1, is none
+                    if float(quota) > 0:  # "max" and -1 mean no quota
                         yield float(quota) / float(period)

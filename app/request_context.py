@@ -1,6 +1,7 @@
-"""The request that is in work, or has led to the job in work: who logs, counts, submits or links for it finds it.
+"""The request context: the request being processed, or the one that submitted the job being processed.
 
-Tasks and threads that a request begins see the same one, and so does the process of a job.
+Code that logs, counts, submits jobs or writes links for the request reads it here. Tasks and threads that a request
+starts see the same context, and so does the process of a job.
 """
 
 import time
@@ -18,32 +19,32 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class RequestContext:
-    """A request, while it lasts, or while a job does what it has asked for."""
+    """Context of a request while it is processed, or while a job that it submitted runs."""
 
     request_id: str
-    """Empty for that of a job which an earlier version has stored."""
+    """Id of the request; empty for a job that an earlier version has stored."""
     traceparent: str = ""
-    """The header of the W3C that came with it, or that of its own span; empty where nobody traces it."""
+    """W3C `traceparent` header of the request, or that of its own span; empty if the request is not traced."""
     job_id: str = ""
-    """Empty for a request."""
+    """Id of the job; empty for a request."""
     rows: int = 0
-    """Rows that have passed a gate for it."""
+    """Number of rows that have been checked for the request."""
     owner: str = ""
-    """Whose it is: the id of its key; empty without one."""
+    """Owner of the request: the id of its key; empty without a key."""
     prefix: str = ""
-    """What a proxy has stripped from its address."""
+    """Prefix that a proxy has stripped from the address of the request."""
     left: "Future[None] | None" = None
-    """Done once the connection of its client is lost; None for a job."""
+    """Future that is done once the client's connection is lost; None for a job."""
 
     @property
     def ids(self) -> dict[str, str]:
-        """The ids of its request, trace and job, as far as it has some; each line of the log has them."""
+        """Ids of the request, trace and job, without empty ones; each line of the log contains them."""
         every = {"request_id": self.request_id, "trace_id": self.trace_id, "job_id": self.job_id}
         return {name: one for name, one in every.items() if one}
 
     @property
     def trace_id(self) -> str:
-        """The trace that it belongs to, empty for none."""
+        """Id of the trace that the request belongs to; empty if it is not traced."""
         return self.traceparent[3:35]
 
 
@@ -51,19 +52,19 @@ REQUEST: ContextVar[RequestContext | None] = ContextVar("request", default=None)
 
 
 def current_owner() -> str:
-    """Whose request is in work; empty for nobody's."""
+    """Return the owner of the request being processed; empty if there is none."""
     request = REQUEST.get()
     return "" if request is None else request.owner
 
 
 def link_to(path: str) -> str:
-    """A path of the service as the client of the request in work reaches it, behind what a proxy strips."""
+    """Return a path of the service as the client reaches it, that is, with the prefix that a proxy strips."""
     request = REQUEST.get()
     return path if request is None else request.prefix + path
 
 
 def note_rows(rows: int) -> None:
-    """Add rows to those of the request in work, if there is one: jobs are none."""
+    """Add to the row count of the request being processed; do nothing outside requests and jobs."""
     request = REQUEST.get()
     if request is not None:
         request.rows += rows
@@ -71,44 +72,44 @@ def note_rows(rows: int) -> None:
 
 Attributes = Mapping[str, str | int]
 Told = Callable[[Attributes], None]
-"""Is told what a span has found out when it ends. `error.type` among it says that it has failed."""
+"""Callback for the attributes that are known when a span ends. `error.type` among them marks it as failed."""
 
 
 def _ignore(_: Attributes) -> None:
-    """For a span that nobody wants."""
+    """Do nothing: callback of a span that is not recorded."""
 
 
 class Spans:
-    """Spans that nobody wants: they cost next to nothing."""
+    """Spans that are not recorded; they cost next to nothing."""
 
     def request(self, name: str, attributes: Attributes, request: RequestContext) -> AbstractContextManager[Told]:
-        """A span for the length of a with block, in which a request is served."""
+        """Open a span for the duration of a with block, in which a request is served."""
         return self._remote(name, "SERVER", attributes, request)
 
     def job(self, kind: str, job: RequestContext) -> AbstractContextManager[Told]:
-        """A span for the length of a with block, in which a job is worked on: part of the trace of its request."""
+        """Open a span for the duration of a with block, in which a job runs: part of the trace of its request."""
         attributes = {"bochner.job.id": job.job_id, "bochner.job.kind": kind}
         return self._remote(f"job {kind}", "CONSUMER", attributes, job)
 
     def part(self, name: str) -> AbstractContextManager[None]:
-        """A span for the length of a with block, of a part of the request in work."""
+        """Open a span for the duration of a with block, for a part of the request being processed."""
         del name
         return nullcontext()
 
     def asked_store(self, command: str, seconds: float, failed: bool) -> None:
-        """A span of a call to the store that has just ended, if a request has made it."""
+        """Record a span for a call to the store that has just ended, if it was made for a request."""
 
     def close(self) -> None:
-        """Send what is not sent yet."""
+        """Send the spans that have not been sent yet."""
 
     def _remote(self, name: str, kind: str, attributes: Attributes, of: RequestContext) -> AbstractContextManager[Told]:
-        """A span that goes on with the trace of who has asked; from then on the request is traced as part of it."""
+        """Open a span that continues the caller's trace; from then on, the request is traced as part of this span."""
         del name, kind, attributes, of
         return nullcontext(_ignore)
 
 
 class OpenTelemetry(Spans):
-    """Spans that are sent by OTLP over HTTP; ValueError where the extra `otel` is not installed."""
+    """Spans that are sent by OTLP over HTTP; ValueError if the extra `otel` is not installed."""
 
     def __init__(self) -> None:
         try:
@@ -122,7 +123,7 @@ class OpenTelemetry(Spans):
             said = f"traces are wanted, and {error.name} is not installed"
             raise ValueError(f"{said}: install bochner[otel]") from error
         ours = Resource({"service.name": "bochner", "service.version": version("bochner")})
-        # What the operator says of it in variables wins.
+        # Values that the operator sets in environment variables take precedence.
         self._provider = TracerProvider(resource=Resource.create().merge(ours).merge(OTELResourceDetector().detect()))
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("bochner", version("bochner"))
@@ -131,7 +132,7 @@ class OpenTelemetry(Spans):
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
         """See `Spans`."""
-        # What a failure says is for the log alone.
+        # Messages of failures belong in the log alone.
         with self._tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False):
             yield
 
@@ -175,5 +176,5 @@ class OpenTelemetry(Spans):
 
 
 def start_spans(wanted: bool) -> Spans:
-    """Spans, if they are wanted."""
+    """Return recorded spans if `wanted`, else spans that do nothing."""
     return OpenTelemetry() if wanted else Spans()

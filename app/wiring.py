@@ -1,4 +1,4 @@
-"""Puts together what requests and jobs work with. Workers import this and no web framework."""
+"""The container of the services and stores that requests and jobs use. Workers import it without a web framework."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from app.store.servers import StoreInfo, check_writable, keeping
 
 @dataclass(frozen=True)
 class Wired:
-    """The services and stores that requests and jobs both work with."""
+    """Container of the services and stores that both requests and jobs use."""
 
     settings: Settings
     close: Callable[[], Awaitable[None]]
@@ -39,19 +39,19 @@ class Wired:
     """Asks the store for a map, on the event loop."""
     map_store: MapStore
     account: Account
-    """How much the store keeps, and whose it is."""
+    """Usage of the store in total and by owner."""
     keep_pins_tidy: Callable[[], None]
-    """Frees maps of indexes that are gone; never returns."""
+    """Releases maps whose indexes are gone; never returns."""
     keys: KeyService
     keys_changed: Callable[[Keys], Awaitable[Keys]]
-    """Asks the store for the keys as they are now, on the event loop."""
+    """Reads the current keys from the store, on the event loop."""
     note_use: Callable[[str], Awaitable[None]]
     take_requests: Callable[[str, float, int, int], Awaitable[Taken]]
-    """Takes requests of a key from the store, see `RateStore.take`."""
+    """Takes requests of a key from its rate limit in the store, see `RateStore.take`."""
     limits: Limits
     status: Status
     figures: StoreFigures
-    """What the store says of itself and of jobs, for operators."""
+    """Figures of the store and of jobs, for operators."""
     cache: Cache
     jobs: Jobs
     maps: Maps
@@ -68,14 +68,17 @@ class Wired:
 
 
 def store_client(settings: Settings) -> Client:
-    """A client of the store at `settings.redis_url`."""
+    """Return a client of the store at `settings.redis_url`."""
     return connect(settings.store_url, settings.store_timeout, settings.min_free_bytes, settings.store_replicas)
 
 
 def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], None] = lambda _: None) -> Wired:
-    """All services, on the store at `settings.redis_url`.
+    """Return all services, using the store at `settings.redis_url`.
 
-    Where somebody wants to know, `heard` is told of each call to the store, and `used` of each use of the cache.
+    Args:
+        settings: settings of the service.
+        heard: is called after each call to the store, if given.
+        used: is called for each use of the cache, with whether it was a hit.
     """
     client = store_client(settings)
     loop_client = connect_loop(settings.store_url, settings.store_timeout)
@@ -135,5 +138,5 @@ def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], 
 
 
 def quota_of(settings: Settings) -> Quota:
-    """The most that the store may keep."""
+    """Return the most that the store may keep."""
     return Quota(*(getattr(settings, limit) for limit in Quota._fields))
