@@ -1,4 +1,4 @@
-"""Feature maps without a service: the science of the service, for the process at hand.
+"""Feature maps without a service: the computations of the service, run in this process.
 
     letters = bochner.load("letters.npz")
     features = letters.transform(rows)

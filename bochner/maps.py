@@ -1,4 +1,4 @@
-"""Maps that are built or loaded here, and applied to rows as they come."""
+"""Feature maps that are built or loaded in this process, and applied to rows."""
 
 import json
 from collections.abc import Mapping
@@ -19,29 +19,48 @@ from bochner_client.arrays import as_numbers
 
 
 class Map:
-    """A feature map, applied to rows as a service applies it: checked, after the map's `input`, in its dtype.
+    """A feature map, applied to rows as the service applies it: checked, preprocessed (`input`), in the map's dtype.
 
-    Rows are arrays (n, input_dim), what NumPy makes such arrays of, frames, or sparse arrays of SciPy. Methods raise
-    InvalidInput where the service would answer 422. They hold all results in memory.
+    Rows are arrays `(n, input_dim)`, anything that NumPy converts to such arrays, data frames, or sparse arrays of
+    SciPy. Methods raise InvalidInput where the service would answer 422. They hold all results in memory.
+
+    Args:
+        feature_map: the map to apply, as `made` or `opened` returns it; `build` and `load` do this in one step.
     """
 
     def __init__(self, feature_map: FeatureMap) -> None:
         self.feature_map = feature_map
-        """The map as the core knows it, which takes rows that are checked already."""
+        """The map without checks and preprocessing: it takes rows that are checked already."""
         self.n_output = feature_map.n_output
-        """Columns of a transformed row; of a map without features, codes of a row."""
+        """Number of columns of a transformed row; for a map without features, number of codes of a row."""
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The spec with every default filled in, as the record of a service shows it."""
+        """The spec with every default filled in, as in the record of a service."""
         return self.feature_map.spec.shown()
 
     def transform(self, rows: Any) -> Array:
-        """Features of the rows, (n, n_output)."""
+        """Return the features of the rows.
+
+        Args:
+            rows: the rows `(n, input_dim)`.
+
+        Returns:
+            The features `(n, n_output)`.
+        """
         return self.feature_map.transform(self._rows(rows, "/vectors"))
 
     def kernel(self, x: Any, y: Any = None, *, exact: bool = False) -> Array:
-        """The kernel of the rows of x with those of y, or with each other, (n, m): approximate, or exact."""
+        """Return the kernel of each row of `x` with each row of `y`.
+
+        Args:
+            x: rows `(n, input_dim)`.
+            y: rows `(m, input_dim)`; None for those of `x`.
+            exact: whether to return the exact kernel rather than the map's approximation.
+
+        Returns:
+            The kernel values `(n, m)`.
+        """
         of_x = self._rows(x, "/x")
         of_y = of_x if y is None else self._rows(y, "/y")
         compare = self.feature_map.exact_gram if exact else self.feature_map.gram
@@ -57,10 +76,18 @@ class Map:
         rows_per_band: int | None = None,
         on_zero: str = "refuse",
     ) -> Codes:
-        """Codes of the rows; the options are those of `/codes`.
+        """Return the codes of the rows; the options are those of `/codes`.
+
+        Args:
+            rows: the rows `(n, input_dim)`.
+            encoding: name of an `Encoding`; None for the map's default.
+            bits: bits of each code, for encodings that take a number of bits.
+            bits_of: name of a `BitsOf`.
+            rows_per_band: number of codes that one fingerprint combines.
+            on_zero: "refuse" to raise for rows that are all zero, "mark" to give them codes of −1.
 
         Raises:
-            InvalidOption: an option has no meaning for the encoding, or for the map.
+            InvalidOption: an option does not apply to the encoding or to the map.
         """
         named = None if encoding is None else Encoding(encoding)
         of_bits = None if bits_of is None else BitsOf(bits_of)
@@ -76,16 +103,19 @@ class Map:
 
 
 def build(spec: Mapping[str, Any], datasets: Mapping[str, PostedRows] | None = None, threads: int = 0) -> Map:
-    """The map of a spec, which is as a record of a service shows it: with numbers, and none left to data.
+    """Build the map of a spec. The spec has to be as in the record of a service: no field is left to the data.
 
     Args:
-        spec: what the map is to be.
-        datasets: rows by the names that the spec has for them, float32 or float64.
-        threads: how many may be used; 0 for all processors. They change no result.
+        spec: the spec of the map.
+        datasets: rows by the dataset names that the spec refers to, float32 or float64.
+        threads: number of threads to use; 0 for all processors. It does not change the result.
+
+    Returns:
+        The map.
 
     Raises:
-        InvalidInput: there is no such map.
-        pydantic.ValidationError: it is no spec.
+        InvalidInput: the spec describes a map that cannot be built.
+        pydantic.ValidationError: the spec is not valid.
     """
     known = datasets or {}
 
@@ -97,12 +127,17 @@ def build(spec: Mapping[str, Any], datasets: Mapping[str, PostedRows] | None = N
 
 
 def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
-    """The map in an `.npz` that was taken away from a service, by its path or as a file that is open.
+    """Load a map from an `.npz` file that was exported from a service.
 
-    `threads` is how many may be used; 0 for all processors. They change no result.
+    Args:
+        file: path of the file, or the open file.
+        threads: number of threads to use; 0 for all processors. It does not change results.
+
+    Returns:
+        The map.
 
     Raises:
-        InvalidInput: its codes are of another hash stream than this version has.
+        InvalidInput: its codes come from another hash stream than that of this version.
     """
     with np.load(file, allow_pickle=False) as members:
         spec = MapSpec.model_validate_json(members["spec"].item())
