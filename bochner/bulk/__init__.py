@@ -1,4 +1,4 @@
-"""Files of any size through a frozen map, on all processors of this machine or on those of a Ray cluster."""
+"""Apply a frozen map to files of any size, on all processors of this machine or on those of a Ray cluster."""
 
 from bochner.bulk.computing import Computing
 from bochner.bulk.errors import Refused, Unwritable

@@ -1,4 +1,4 @@
-"""What is done to rows: features, or codes, of a frozen map, in a dtype."""
+"""The computation on rows: features or codes of a frozen map, in a given dtype."""
 
 import io
 import math
@@ -16,26 +16,26 @@ from bochner.maps import Map, load
 
 Array = NDArray[Any]
 
-# To which a map's own dtype may be rounded, as the service rounds it.
+# Dtypes to which results of a map's own dtype may be rounded, with the rounding of the service.
 _NARROWER = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}
 
 
 @dataclass(frozen=True)
 class Computing:
-    """A frozen map and what is wanted of it. It can be sent to other processes."""
+    """Computation of features or codes with a frozen map. Can be pickled for other processes."""
 
     frozen: bytes
-    """The map as it was taken away, an `.npz`."""
+    """The exported map, as the bytes of an `.npz` file."""
     encoding: dict[str, Any] | None = None
-    """Options of codes, as `Map.codes` takes them; None for features."""
+    """Options of codes, as `Map.codes` takes them; None to compute features."""
     dtype: str | None = None
     """Dtype of features; None for the map's own."""
     threads: int = 1
-    """How many processors one batch of rows may use. They change no result."""
+    """Number of processors that one batch of rows may use. It does not change the results."""
 
     @property
     def called(self) -> str:
-        """What an output column is called."""
+        """Name of the output column."""
         return "features" if self.encoding is None else "codes"
 
     @cached_property
@@ -48,22 +48,22 @@ class Computing:
 
     @cached_property
     def digest(self) -> str:
-        """Of the spec and the frozen arrays."""
+        """Digest of the spec and the frozen arrays."""
         with np.load(io.BytesIO(self.frozen), allow_pickle=False) as members:
             told: bytes = members["digest"].item()
         return told.decode()
 
     @property
     def input_dim(self) -> int:
-        """Entries of a row."""
+        """Number of entries of a row."""
         return int(self.map.feature_map.spec.input_dim)
 
     @cached_property
     def of_no_rows(self) -> Array:
-        """What comes of no rows: its shape and dtype are those of what comes of some.
+        """Result for zero rows, which has the shape and dtype of results for any number of rows.
 
         Raises:
-            Refused: the map has no such results, or options have no meaning for it.
+            Refused: the map has no such results, or options do not apply to the map.
         """
         try:
             found = self._computed(np.empty((0, self.input_dim)))
@@ -80,19 +80,19 @@ class Computing:
 
     @property
     def row_bytes(self) -> int:
-        """Length of what comes of a row."""
+        """Bytes of the result of one row, in the requested dtype."""
         return _row_bytes(self.of_no_rows)
 
     @cached_property
     def computed_bytes(self) -> int:
-        """The same before it is rounded to the dtype."""
+        """Bytes of the result of one row in the map's own dtype, before rounding."""
         return _row_bytes(self._computed(np.empty((0, self.input_dim))))
 
     def __call__(self, rows: Array, first: int = 0) -> Array:
-        """What comes of rows (n, input_dim), which are counted from `first` on.
+        """Return the results of rows `(n, input_dim)`; `first` is the number of the first row.
 
         Raises:
-            Unreadable: a row is none of the map's. Its number is told.
+            Unreadable: a row is not valid for the map. The error has the number of the row.
         """
         try:
             return narrow(self._computed(rows), self.of_no_rows.dtype)
@@ -101,7 +101,7 @@ class Computing:
             raise
 
     def warnings(self, rows: Array) -> tuple[str, ...]:
-        """What is doubtful about results of these rows, which have been computed."""
+        """Return warnings about results of these rows, which have been computed."""
         feature_map = self.map.feature_map
         return feature_map.warnings(feature_map.spec.gate(rows, ""))
 
@@ -112,7 +112,7 @@ class Computing:
         return found
 
     def _refuse(self, rows: Array, first: int) -> None:
-        """Name the first row that is refused, which is sought by halving."""
+        """Raise Unreadable for the first row that is refused, found by bisection."""
         if len(rows) > 1:
             half = len(rows) // 2
             for start, some in ((0, rows[:half]), (half, rows[half:])):
@@ -130,5 +130,5 @@ def _row_bytes(of: Array) -> int:
 
 
 def called_by(of: Map) -> str:
-    """A map as messages call it."""
+    """Return how messages name a map."""
     return f"a map of dtype {of.feature_map.spec.dtype.value}"

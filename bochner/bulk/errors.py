@@ -1,28 +1,28 @@
-"""What bulk work refuses, in words for a person."""
+"""Exceptions of bulk work, with messages for people."""
 
 
 class Refused(ValueError):
-    """Input, output or options that cannot be worked with: says what came and what was wanted."""
+    """Input, output or options cannot be used; the message says what was received and what was expected."""
 
 
 class Unreadable(Exception):
-    """A file that cannot be worked with, or a row of it, counted from 0 where `row` is not None. Others go on."""
+    """A file, or the row `row` of it, counted from 0, cannot be used. Work on other files goes on."""
 
     def __init__(self, detail: str, row: int | None = None) -> None:
         super().__init__(detail)
         self.detail, self.row = detail, row
 
     def later(self, rows: int) -> "Unreadable":
-        """The same, so many rows further on."""
+        """Return the same error with the row number increased by `rows`."""
         return Unreadable(self.detail, None if self.row is None else self.row + rows)
 
     def told(self, name: str) -> str:
-        """What is wrong with the file of this name."""
+        """Return the error message for the file of this name."""
         return f"{name}: {self.detail}" if self.row is None else f"{name}, row {self.row}: {self.detail}"
 
 
 class Unwritable(Exception):
-    """A new file cannot be written, and others could not be either."""
+    """A new file cannot be written; other files could not be written either."""
 
 
 class Stopped(Exception):

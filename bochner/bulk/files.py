@@ -1,4 +1,4 @@
-"""Files wherever fsspec finds them: listed below an address, read, and written whole or not at all."""
+"""Files on any filesystem that fsspec supports: listed below an address, read, and written completely or not at all."""
 
 import hashlib
 import json
@@ -16,12 +16,12 @@ from fsspec.implementations.local import LocalFileSystem
 from bochner.bulk.errors import Refused
 
 _PARTIAL = ".partial"
-# Of what a listing tells of a file, what changes with its content; filesystems call it by other names.
+# Entries of a listing that change with the content of a file; their names differ between filesystems.
 _TELL = ("size", "ETag", "etag", "mtime", "LastModified", "last_modified", "updated", "created")
 
 
 class File(NamedTuple):
-    """A file: its address, its path below what was named, its length in bytes, and a mark of its version."""
+    """A file: its address, its path relative to the address that was listed, its size in bytes, and a version tag."""
 
     url: str
     name: str
@@ -30,18 +30,18 @@ class File(NamedTuple):
 
 
 def located(url: str) -> tuple[AbstractFileSystem, str]:
-    """The filesystem of an address, and the path there; Refused where there is no such filesystem."""
+    """Return the filesystem of an address, and the path in it; Refused if there is no such filesystem."""
     if "::" in url:
         raise Refused(f"{url}: expected one address, got a chain of them, with '::'")
     try:
         filesystem, path = url_to_fs(url)
-    except Exception as error:  # each filesystem has exceptions of its own
+    except Exception as error:  # each filesystem has its own exceptions
         raise Refused(f"{url}: {said(error)}") from None
     return filesystem, str(path).rstrip("/") or str(path)[:1]
 
 
 def absolute(url: str) -> str:
-    """The address as any process understands it."""
+    """Return the address in a form that any process understands, whatever its current directory."""
     return _url(*located(url))
 
 
@@ -55,13 +55,13 @@ def is_local(url: str) -> bool:
 
 
 def exists(url: str) -> bool:
-    """Whether something is there."""
+    """Whether a file or folder exists at the address."""
     filesystem, path = located(url)
     return bool(filesystem.exists(path))
 
 
 def is_empty(folder: str) -> bool:
-    """Whether nothing is there but names that readers of tables pass over."""
+    """Whether the folder is missing, or has only names that readers of tables ignore."""
     filesystem, path = located(folder)
     if not filesystem.exists(path):
         return True
@@ -69,18 +69,18 @@ def is_empty(folder: str) -> bool:
 
 
 def is_file(url: str) -> bool:
-    """Whether a file is there."""
+    """Whether the address is that of an existing file."""
     filesystem, path = located(url)
     return bool(filesystem.isfile(path))
 
 
 def found(url: str, suffixes: tuple[str, ...]) -> list[File]:
-    """The file at an address, or all with such names in the folder there and those below, in order.
+    """Return the file at an address, or all files with these suffixes in the folder there and its subfolders, in order.
 
-    As readers of tables do, names that begin with _ or . are passed over.
+    Like readers of tables, it ignores names that begin with _ or `.`.
 
     Raises:
-        Refused: there is nothing.
+        Refused: no file is found.
     """
     filesystem, path = located(url)
     filesystem.invalidate_cache()
@@ -91,7 +91,7 @@ def found(url: str, suffixes: tuple[str, ...]) -> list[File]:
         raise Refused(f"{url}: {said(error)}") from None
     files = []
     for one, told in sorted(listed.items()):
-        # Keys of an object store may have empty parts; paths of this machine have none.
+        # Keys of an object store may have empty parts; local paths have none.
         parts = [part for part in one.removeprefix(path).split("/") if part] or [one.rpartition("/")[2]]
         if one == path or (one.endswith(suffixes) and not any(part[0] in "_." for part in parts)):
             files.append(File(_url(filesystem, one), "/".join(parts), told["size"], _version(told)))
@@ -107,15 +107,15 @@ def _version(told: dict[str, Any]) -> str:
 
 @contextmanager
 def opened(url: str) -> Iterator[Any]:
-    """A file that is read, here and there, for the length of a with block."""
+    """Open a file for reading at arbitrary positions, for the duration of a with block."""
     filesystem, path = located(url)
-    # Nothing is read ahead: who reads knows where, and columns of a table lie far apart.
+    # No read-ahead: callers know which bytes they need, and the columns of a table lie far apart.
     with filesystem.open(path, "rb", cache_type="none") as file:
         yield file
 
 
 def taken(url: str, start: int, stop: int) -> bytes:
-    """The bytes of a file from `start` to `stop`, or to its end."""
+    """Return the bytes of a file from `start` to `stop`, or to its end."""
     filesystem, path = located(url)
     if stop <= start:
         return b""
@@ -125,9 +125,9 @@ def taken(url: str, start: int, stop: int) -> bytes:
 
 @contextmanager
 def written(url: str) -> Iterator[Any]:
-    """A new file, which is there once the with block has ended, and not at all if it raises.
+    """Open a new file, which exists once the with block has ended, and not at all if the block raises.
 
-    On this machine it has another name until then; stores of objects show none that is not whole.
+    On the local machine it has a temporary name until then; object stores never show incomplete objects.
     """
     filesystem, path = located(url)
     if not is_local(url):
@@ -151,7 +151,7 @@ def written(url: str) -> Iterator[Any]:
 def _uploaded(filesystem: AbstractFileSystem, path: str) -> Iterator[Any]:
     try:
         file = filesystem.open(path, "wb", autocommit=False)
-    except FileNotFoundError:  # where folders are to be made first; a store of objects would make a bucket
+    except FileNotFoundError:  # folders have to be made first here; for an object store, this could create a bucket
         filesystem.makedirs(path.rpartition("/")[0], exist_ok=True)
         file = filesystem.open(path, "wb", autocommit=False)
     try:
@@ -166,13 +166,13 @@ def _uploaded(filesystem: AbstractFileSystem, path: str) -> Iterator[Any]:
 
 
 def swept(folder: Path, pattern: str) -> None:
-    """Remove what runs have left in a folder of this machine that were killed while they wrote such files."""
+    """Remove temporary files that killed runs have left in a local folder while they wrote files of this pattern."""
     for path in folder.rglob(f".{pattern}.*{_PARTIAL}"):
         path.unlink(missing_ok=True)
 
 
 def read_json(url: str) -> Any:
-    """What a file of JSON says; None if there is none."""
+    """Return the content of a JSON file; None if there is no file."""
     filesystem, path = located(url)
     try:
         return json.loads(filesystem.cat_file(path))
@@ -183,12 +183,12 @@ def read_json(url: str) -> Any:
 
 
 def write_json(url: str, document: Any) -> None:
-    """Write a file of JSON, which replaces one that is there."""
+    """Write a JSON file, replacing an existing one."""
     with written(url) as file:
         file.write(json.dumps(document, indent=1).encode())
 
 
 def said(error: Exception) -> str:
-    """What went wrong, in a line."""
+    """Return the message of an error as one line."""
     words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return words.splitlines()[0] if words else type(error).__name__

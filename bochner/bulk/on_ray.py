@@ -1,4 +1,4 @@
-"""The same tasks on a Ray cluster: Ray Data carries them to its workers, and what has come of them back."""
+"""Bulk work on a Ray cluster: Ray Data sends the tasks to its workers and returns their outcomes."""
 
 import json
 import logging
@@ -16,18 +16,18 @@ from bochner.bulk.work import Outcome, Task, Told, Work
 
 
 def on_ray(address: str | None) -> Runner:
-    """What has tasks done by the cluster at an address, or by one of this machine for None."""
+    """Return a runner that uses the Ray cluster at an address, or a cluster started on this machine if it is None."""
     return partial(_run, address)
 
 
 class Batches:
-    """The function of Ray Data's batches: does tasks of these numbers. A process of a worker makes one for itself."""
+    """Function that Ray Data applies to batches of task numbers. Each worker process makes its own instance."""
 
     def __init__(self, work: Work, tasks: list[Task]) -> None:
         self._work, self._tasks = work, tasks
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, list[str]]:
-        """What has come of each, or why there is nothing to be written to."""
+        """Run the tasks of a batch; return their outcomes as JSON, or an error message if no file can be written."""
         try:
             outcomes = [self._work(self._tasks[number], _tell_nobody) for number in batch["item"]]
         except (Refused, Unwritable) as error:
@@ -61,7 +61,7 @@ def _outcomes(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
     context.enable_progress_bars = False
     resources: dict[str, float] = ray.cluster_resources()
     processors = max(1, int(resources.get("CPU", 1)))
-    # Without what this process has opened.
+    # A copy, without the map that this process has opened.
     work = replace(work, computing=replace(work.computing))
     numbers = ray.data.from_items(list(range(len(tasks))), override_num_blocks=len(tasks))
     done = numbers.map_batches(

@@ -1,4 +1,4 @@
-"""Which new files are made of which rows, and the note in a folder of them that says what they are."""
+"""Plan of bulk work: which rows go into which new files, and the note in their folder that describes them."""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from bochner.bulk.work import Part, Task
 
 NOTE = "_bochner.json"
 _LOCK = "_bochner.lock"
-# Files of an object store are looked at together, as each takes a moment.
+# Files are inspected in parallel, as each takes a moment in an object store.
 _LOOKS = 32
 _MOST_TOLD = 10
 
@@ -27,12 +27,13 @@ _MOST_TOLD = 10
 def planned(
     files: Sequence[File], columns: Columns, out: str, suffix: str | None, most: int
 ) -> tuple[list[Task], Columns]:
-    """The tasks for files: parts of `most` rows at most in the folder `out`; one file `out` where `suffix` is None.
+    """Return the tasks for files, and the columns to read.
 
-    Beside them, what is read: where columns have names, in the order of the first file.
+    The new files are parts of at most `most` rows in the folder `out`, or one file `out` if `suffix` is None. Columns
+    with names are in the order of the first file.
 
     Raises:
-        Refused: files cannot be worked with; or two would become one.
+        Refused: files cannot be used, or two of them would become the same new file.
     """
     with ThreadPoolExecutor(_LOOKS) as pool:
         looked = list(pool.map(partial(_look, columns=columns, most=most), files))
@@ -51,7 +52,7 @@ def planned(
 
 
 def _order(files: Sequence[File], looks: Sequence[Look]) -> tuple[str, ...] | None:
-    """The names of columns in the first file that has some; Refused where others have other names."""
+    """Return the names of the columns in the first file that has names; Refused if another file has other names."""
     named = [(file.name, look.names) for file, look in zip(files, looks, strict=True) if look.names is not None]
     if not named:
         return None
@@ -67,7 +68,7 @@ def _words(names: Sequence[str]) -> str:
 
 
 def _look(file: File, columns: Columns, most: int) -> Look | str:
-    """What a file shows, or what is wrong with it."""
+    """Return what a first look at a file shows, or the message of an error."""
     try:
         return FORMATS[format_of(file.name) or ""].look(file, columns, most)
     except Unreadable as error:
@@ -81,7 +82,7 @@ def _counts(file: File) -> bool:
 
 
 def _cut(file: File, spans: list[Span], out: str, suffix: str, most: int) -> list[Task]:
-    """The tasks of a file: one for each of its spans, and of a long one several parts."""
+    """Return the tasks of a file: one for each span, with several parts if the span is long."""
     stem = file.name.rpartition(".")[0]
     rows = [
         [min(most, span.rows - start) for start in range(0, max(1, span.rows), most)] if _counts(file) else [None]
@@ -106,16 +107,16 @@ def _check_names(named: list[tuple[str, str]]) -> None:
 
 
 def listed(complaints: Sequence[str]) -> str:
-    """Complaints, the first ten in full."""
+    """Return complaints as lines: the first ten, and the number of the rest."""
     more = len(complaints) - _MOST_TOLD
     return "\n".join([*complaints[:_MOST_TOLD], *([f"and {more} more"] if more > 0 else [])])
 
 
 @contextmanager
 def held(out: str, is_folder: bool) -> Iterator[None]:
-    """Keep other runs of this machine from `out`, and remove what killed ones have left there.
+    """Keep other runs on this machine from writing to `out`, and remove temporary files that killed runs have left.
 
-    Stores of objects have no locks: runs at once do the work twice there, with the same result.
+    Object stores have no locks: simultaneous runs do the work twice there, with the same result.
     """
     if not is_local(out):
         yield
@@ -134,17 +135,17 @@ def held(out: str, is_folder: bool) -> Iterator[None]:
 
 
 def noted(out: str, note: dict[str, Any], files: Sequence[File]) -> None:
-    """Say in a folder what its files are made of.
+    """Write a note into a folder that says what its files are made from.
 
     Raises:
-        Refused: it says something else already.
+        Refused: the folder has a different note already, or files but no note.
     """
     versions = {file.name: file.version for file in files}
     before = read_json(f"{out}/{NOTE}")
     if before is None and not is_empty(out):
         raise Refused(f"{out} has files already, which are of no run: name another output")
     if before is not None:
-        before.setdefault("order", note.get("order"))  # which earlier versions did not note
+        before.setdefault("order", note.get("order"))  # missing in the notes of earlier versions
         known: dict[str, str] = before.pop("files")
         for name in sorted(note.keys() | before.keys()):
             if note.get(name) != before.get(name):

@@ -1,4 +1,4 @@
-"""Shows how far work is: a bar at a terminal, lines elsewhere."""
+"""Progress of bulk work: a bar in a terminal, lines elsewhere."""
 
 import sys
 from threading import Lock
@@ -13,21 +13,21 @@ _LINE = "{n:,.0f} of {total:,.0f} rows, {rate_fmt}, {remaining} left"
 
 if TYPE_CHECKING:
     _Bar = tqdm[NoReturn]
-else:  # the type of what it goes through stands in its stubs alone
+else:  # the type of the iterated object exists in the stubs only
     _Bar = tqdm
 
 
 class _Lines(_Bar):
-    """Writes a line now and then: for logs."""
+    """Progress as a line every few seconds, for logs."""
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Write how far it is."""
+        """Write a line with the progress so far."""
         del pos
         sys.stderr.write((msg or str(self)) + "\n")
 
 
 class Progress:
-    """How many rows are written, shown for the length of a with block. Threads may share one."""
+    """Number of rows written so far, shown for the duration of a with block. Threads may share one."""
 
     def __init__(self, total: int) -> None:
         terminal = sys.stderr.isatty()
@@ -36,7 +36,7 @@ class Progress:
         self._bar = kind(
             total=max(1, total),
             unit=" rows",
-            smoothing=0,  # all processors begin at once, and files end together
+            smoothing=0,  # all processors begin at once, and files end at the same time
             mininterval=0.1 if terminal else _LINE_SECONDS,
             bar_format=_BAR if terminal else _LINE,
             leave=terminal,
@@ -44,7 +44,7 @@ class Progress:
         )
 
     def __call__(self, rows: int, before: bool) -> None:
-        """Take rows that are written, or were before this run, which tell nothing of its speed."""
+        """Add rows that were written; rows written before this run (`before`) do not count for its speed."""
         with self._lock:
             if before:
                 self._bar.initial += rows
@@ -52,5 +52,5 @@ class Progress:
             self._bar.update(rows)
 
     def close(self) -> None:
-        """Show it no more."""
+        """Stop showing the progress."""
         self._bar.close()

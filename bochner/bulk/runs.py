@@ -1,4 +1,4 @@
-"""Bulk work from end to end: plans it, has it done, and counts."""
+"""Bulk work from end to end: planning, running the tasks, and the report."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -19,29 +19,29 @@ from bochner.bulk.plan import held, noted, planned
 from bochner.bulk.progress import Progress
 from bochner.bulk.work import Outcome, Task, Told, Work
 
-# Of results in one file, and of rows for it, where nobody says how many.
+# Default size of a new file: bytes of its results, or of the rows that they are computed from.
 _PART_BYTES = 256 << 20
 _NUMBER_BYTES = 4
 
 Runner = Callable[[Work, list[Task], Told], Iterator[Outcome]]
-"""Has tasks done, and gives what comes of each, in any order."""
+"""Function that runs tasks and yields their outcomes, in any order."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What has come of a run."""
+    """Result of a run."""
 
     rows: int
-    """In the new files, those of runs before among them."""
+    """Rows in the new files, including rows written by earlier runs."""
     new: int
-    """Those of this run."""
+    """Rows written by this run."""
     read: int
-    """Files that were read."""
+    """Number of files that were read."""
     written: int
-    """Files that are there now."""
+    """Number of files that exist now."""
     seconds: float
     complaints: tuple[str, ...]
-    """What is wrong with files of which not all is written, each with its name and, where one is to blame, a row."""
+    """Errors of files that were not written completely, each with the file's name and, if to blame, the row."""
     warnings: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -63,23 +63,26 @@ def run(
     rows_per_file: int | None = None,
     runner: Runner | None = None,
 ) -> Report:
-    """Write what comes of all rows of `source`, a file or a folder, to `out`.
+    """Write the results of all rows of `source`, a file or a folder, to `out`.
 
-    `out` is a folder, where the work goes on after a kill; or, where `source` is a file and `out` is called like one, a
-    single file.
+    `out` is a folder, in which a killed run can be continued; or a single file, if `source` is a file and the name of
+    `out` ends like a file's.
 
     Args:
-        source: its address, as fsspec knows it.
-        out: likewise.
-        computing: what is done to rows.
-        columns: what is read of files.
-        note: what is written beside the files, as that which they are made by. With another, a run does not go on.
-        file_format: `parquet`, `csv` or `npy`; None for that of what is read.
-        rows_per_file: how many at most; None for as many as make some 256 MiB.
-        runner: has the tasks done; None for the threads of this process.
+        source: address of the input, in a form that fsspec supports.
+        out: address of the output, in the same form.
+        computing: the computation on rows.
+        columns: the columns to read.
+        note: description of the computation, stored next to the files. A folder with another note is refused.
+        file_format: `parquet`, `csv` or `npy`; None for the format of the input.
+        rows_per_file: most rows of a new file; None for about 256 MiB.
+        runner: runs the tasks; None for threads of this process.
+
+    Returns:
+        The numbers of rows and files, and errors and warnings.
 
     Raises:
-        Refused: it cannot be begun.
+        Refused: the run cannot begin.
         Unwritable: a file cannot be written.
     """
     begun = time.monotonic()
@@ -105,7 +108,7 @@ def run(
                 raise Refused(f"{out} is there already: remove it, or name another")
             with closing(Progress(sum(span.rows for task in tasks for span in task.spans))) as told:
                 outcomes = list((runner or here)(work, tasks, told))
-    except (OSError, NotImplementedError) as error:  # the latter of filesystems that are only read
+    except (OSError, NotImplementedError) as error:  # NotImplementedError comes from read-only filesystems
         raise Unwritable(f"{out}: {files.said(error)}") from error
     return Report(
         sum(one.rows for one in outcomes),
@@ -119,7 +122,7 @@ def run(
 
 
 def here(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
-    """Have tasks done by threads of this process, one for each processor; fewer tasks use several each."""
+    """Run tasks in threads of this process, one for each processor; if there are fewer tasks, each uses several."""
     processors = available()
     workers = min(processors, len(tasks))
     work = replace(work, computing=replace(work.computing, threads=processors // workers))
@@ -142,7 +145,7 @@ def here(work: Work, tasks: list[Task], told: Told) -> Iterator[Outcome]:
 
 
 def _target(source: str, out: str, found: list[File], file_format: str | None) -> tuple[str, bool]:
-    """The format of new files, and whether there is to be a folder of them."""
+    """Return the format of new files, and whether they go into a folder."""
     within, around = f"{out.rstrip('/')}/", f"{source.rstrip('/')}/"
     if within.startswith(around) or around.startswith(within):
         raise Refused(f"{out} and {source} lie within each other: what is written is not to be read")

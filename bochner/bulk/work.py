@@ -1,4 +1,4 @@
-"""One task: rows of a file from one end to the other, into one new file or several. It runs alike wherever it runs."""
+"""One task: reads rows of a file in order and writes them to one or more new files. Runs the same on any machine."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -13,23 +13,23 @@ from bochner.bulk.formats import FORMATS, format_of
 from bochner.bulk.formats.base import Batch, Format, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns
 
-# Of the larger of rows and results that are in memory at a time, for each task under way.
+# Bytes in memory at a time for each running task, of the larger of rows and results.
 _BATCH_BYTES = 16 << 20
 _LARGEST_NUMBER = 8
 
 Told = Callable[[int, bool], None]
-"""Is told of rows that are written, and whether they were written before this run."""
+"""Callback for progress: number of rows written, and whether they were written before this run."""
 
 
 class Part(NamedTuple):
-    """A file that is written: its address, and how many rows it gets; None where only reading tells."""
+    """A file to be written: its address, and its number of rows; None if the number is known only after reading."""
 
     url: str
     rows: int | None
 
 
 class Task(NamedTuple):
-    """Spans of a file that are read one after the other, and the files that are written of them."""
+    """Spans of a file to be read in order, and the files to be written from them."""
 
     file: File
     spans: tuple[Span, ...]
@@ -37,26 +37,26 @@ class Task(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What has come of a task."""
+    """Result of a task."""
 
     rows: int
-    """In its new files, those of runs before among them."""
+    """Rows in its new files, including rows written by earlier runs."""
     new: int
-    """Those of this run."""
+    """Rows written by this run."""
     files: int
     complaint: str | None = None
-    """What is wrong with its file, and with which row of it."""
+    """Error in its file, with the row if it concerns one."""
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is done with every task. It can be sent to other processes.
+    """The work that is done for every task. Can be pickled for other processes.
 
     Args:
-        computing: what is done to rows.
-        columns: what is read.
-        target: the format of new files.
+        computing: the computation on rows.
+        columns: the columns to read.
+        target: format of the new files.
     """
 
     computing: Computing
@@ -64,7 +64,7 @@ class Work:
     target: str
 
     def __call__(self, task: Task, told: Told) -> Outcome:
-        """Do a task; files that are there already, with as many rows as they are to have, stay.
+        """Run a task; existing files that have the right number of rows are kept.
 
         Raises:
             Unwritable: a file cannot be written.
@@ -84,7 +84,7 @@ class Work:
         return Outcome(before + new, new, len(counts), None, tuple(sorted(warnings)))
 
     def check(self, task: Task) -> None:
-        """Raise Refused if the new files have no room for what comes of a task; Unreadable as its file is."""
+        """Raise Refused if the new files cannot store the results of a task; Unreadable if its file cannot be read."""
         source = FORMATS[format_of(task.file.name) or ""]
         with self._named(task, source, task.spans[0]):
             ids = self._reading(task, source, task.spans[0]).ids
@@ -94,17 +94,17 @@ class Work:
             raise Refused(f"{task.file.name}: {error}") from None
 
     def _shape(self, rows: Callable[[], int], ids: Any) -> Shape:
-        """What a new file holds."""
+        """Return the layout of a new file."""
         found = self.computing.of_no_rows
         return Shape(self.computing.called, rows, found.shape[1:], found.dtype, ids)
 
     def _count(self, part: Part) -> int | None:
-        """Rows of a new file that is there and whole; None if it is still to be written."""
+        """Return the number of rows of a new file that exists and is complete; None if it still has to be written."""
         found = FORMATS[self.target].count(part.url) if exists(part.url) else None
         return found if part.rows in (None, found) else None
 
     def _write(self, task: Task, source: Format, counts: list[int | None], told: Told) -> tuple[int, set[str]]:
-        """Write the files that are not there: how many rows, and what is doubtful about them."""
+        """Write the missing files; return the number of rows written, and warnings about them."""
         with self._named(task, source, task.spans[0]):
             first = self._reading(task, source, task.spans[0])
         batches, new, warnings = _Cut(self._batches(task, source, first)), 0, set[str]()
@@ -148,24 +148,24 @@ class Work:
 
     @contextmanager
     def _named(self, task: Task, source: Format, span: Span) -> Iterator[None]:
-        """Within it, what goes wrong with the file is Unreadable; rows of a span become rows of the file."""
+        """Turn errors of the file into Unreadable; row numbers within the span become row numbers of the file."""
         try:
             yield
         except Unreadable as error:
             raise error if error.row is None else error.later(source.first_row(task.file, span, self.columns)) from None
-        except (OSError, ValueError) as error:  # those of pyarrow among them
+        except (OSError, ValueError) as error:  # errors of pyarrow are among these
             raise Unreadable(said(error)) from error
 
 
 class _Cut:
-    """Batches that are cut where a file ends."""
+    """Batches, split where a file ends."""
 
     def __init__(self, batches: Iterator[Batch]) -> None:
         self._batches, self._at = batches, 0
         self._rest: Batch | None = None
 
     def taken(self, rows: int | None) -> Iterator[tuple[int, Batch]]:
-        """The next so many rows, all for None, in batches, with how many went before each."""
+        """Yield the next `rows` rows, or all for None, in batches, with the number of rows before each batch."""
         left = math.inf if rows is None else rows
         while left > 0 and (batch := self._rest or next(self._batches, None)) is not None:
             n = int(min(left, len(batch.rows)))

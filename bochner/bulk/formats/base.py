@@ -1,4 +1,4 @@
-"""What a kind of file can do."""
+"""Interface of file formats."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
@@ -16,56 +16,56 @@ Array = NDArray[Any]
 
 
 class Span(NamedTuple):
-    """Rows of a file that are read from one end to the other.
+    """Part of a file that is read from one end to the other.
 
-    `start` and `stop` are in what the format counts by: row groups, rows, bytes.
+    The unit of `start` and `stop` depends on the format: row groups, rows or bytes.
     """
 
     start: int
     stop: int
     rows: int
-    """How many; an estimate where the format cannot tell without reading them."""
+    """Number of rows; an estimate if the format has to read the rows to count them."""
 
 
 class Look(NamedTuple):
-    """What a first look at a file shows."""
+    """Result of a first look at a file."""
 
     spans: list[Span]
     names: list[str] | None = None
-    """Of the columns of the vector, where they have some."""
+    """Names of the vector's columns, if they have names."""
 
 
 class Batch(NamedTuple):
-    """Rows (n, d), and what is in the column of ids beside them, an array of Arrow or None."""
+    """Rows `(n, d)`, and the column of their ids, as an Arrow array or None."""
 
     rows: Array
     ids: Any = None
 
     def before(self, n: int) -> "Batch":
-        """The first n rows."""
+        """Return the first `n` rows."""
         return self if n == len(self.rows) else Batch(self.rows[:n], None if self.ids is None else self.ids[:n])
 
     def after(self, n: int) -> "Batch":
-        """The others."""
+        """Return the rows after the first `n`."""
         return Batch(self.rows[n:], None if self.ids is None else self.ids[n:])
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A span that is being read. Rows in what it raises are counted from its own first."""
+    """A span being read. Row numbers in the errors that it raises count from the span's first row."""
 
     rows: int
-    """How many there are."""
+    """Number of rows."""
     ids: Any
-    """Type of the ids in Arrow; None where there are none."""
+    """Arrow type of the ids; None if there are no ids."""
     batches: Iterator[Batch]
 
 
 @dataclass(frozen=True)
 class Shape:
-    """What is written: a column of this name, rows of this shape and dtype, and ids of a type of Arrow, or None.
+    """Layout of a file to be written: column name, number of rows, shape and dtype of a row, Arrow type of ids or None.
 
-    How many rows there are may take long to tell.
+    Calling `rows` may take long.
     """
 
     called: str
@@ -76,44 +76,44 @@ class Shape:
 
 
 class Writer(Protocol):
-    """Takes results, batch by batch."""
+    """Function that takes results, batch by batch."""
 
     def __call__(self, found: Array, ids: Any) -> None:
         """Write the results of some rows, and their ids."""
 
 
 class Format(ABC):
-    """A kind of file."""
+    """A file format."""
 
     suffixes: tuple[str, ...]
-    """How names of such files end; the first is given to those that are written."""
+    """Suffixes of file names of this format; written files get the first one."""
     counts_rows = True
-    """Whether the spans of a file tell exactly how many rows they have."""
+    """Whether the spans of a file know their exact number of rows."""
 
     @abstractmethod
     def look(self, file: File, columns: Columns, most: int) -> Look:
-        """The file in spans of about `most` rows, at least one, and the names of its columns.
+        """Return the file cut into at least one span, each of about `most` rows, and the names of its columns.
 
         Raises:
-            Unreadable, OSError, ValueError: it is no such file, or its rows have another width.
+            Unreadable, OSError, ValueError: the file is not of this format, or its rows have another width.
         """
 
     @abstractmethod
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
-        """Begin to read a span, so many rows at a time. Raises as `look` does, and while it is read."""
+        """Begin to read a span in batches of `batch_rows` rows. Raises as `look` does, also while batches are read."""
 
     @abstractmethod
     def write(self, sink: Any, shape: Shape) -> AbstractContextManager[Writer]:
-        """What writes a file to a sink, for the length of a with block."""
+        """Open a writer of a file to a sink, for the duration of a with block."""
 
     @abstractmethod
     def count(self, url: str) -> int | None:
-        """Rows of a file that is there; None if it is not whole."""
+        """Return the number of rows of an existing file; None if the file is incomplete."""
 
     @abstractmethod
     def check(self, shape: Shape) -> None:
-        """Raise Refused where the format has no room for such results."""
+        """Raise Refused if the format cannot store such results."""
 
     @abstractmethod
     def first_row(self, file: File, span: Span, columns: Columns) -> int:
-        """The number of the first row of a span in its file. It may take long to tell."""
+        """Return the number, within the file, of the first row of a span. This may take long."""

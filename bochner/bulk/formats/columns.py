@@ -1,4 +1,4 @@
-"""Between tables of Arrow and matrices: which columns are the vector, and which is kept."""
+"""Conversion between Arrow tables and matrices: which columns form the vector, and which one is copied."""
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -16,15 +16,14 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Columns:
-    """What is read of a table.
+    """Columns to read from a table.
 
     Args:
-        width: entries of a row.
-        names: those of the vector; None for all but that of the ids.
-        ids: the one that is kept beside the results. None for the one called `id`, where `names` is None and there is
-            one.
-        header: whether a CSV begins with a line of names; None for what its first line looks like.
-        order: those of the vector in the files that were read before, where `names` is None.
+        width: number of entries of a row.
+        names: columns of the vector; None for all columns but the one of ids.
+        ids: column that is copied next to the results. None for the column `id`, if `names` is None and there is one.
+        header: whether a CSV begins with a line of names; None to decide by its first line.
+        order: order of the vector's columns in the files read before, used if `names` is None.
     """
 
     width: int
@@ -34,7 +33,7 @@ class Columns:
     order: tuple[str, ...] | None = None
 
     def chosen(self, names: Sequence[str], frame_index: Set[str] = frozenset()) -> tuple[list[str], str | None]:
-        """Of the columns of a table, those of the vector and that of the ids; an index of pandas is neither."""
+        """Return the columns of the vector and the column of ids of a table; an index of pandas is neither."""
         ids = self.ids or (ID if self.names is None and ID in names else None)
         wanted = (
             [one for one in names if one != ids and one not in frame_index] if self.names is None else [*self.names]
@@ -53,7 +52,7 @@ class Columns:
 
 
 def check_schema(schema: Schema, names: Sequence[str], width: int) -> None:
-    """Raise Unreadable where columns make no rows of this width, as far as their types tell."""
+    """Raise Unreadable if the types of the columns show that they cannot form rows of this width."""
     by_name = {field.name: field for field in schema.fields}
     fields = [by_name[name] for name in names]
     try:
@@ -66,9 +65,9 @@ def check_schema(schema: Schema, names: Sequence[str], width: int) -> None:
 
 
 def matrix(batch: pa.RecordBatch, width: int, first: int) -> Array:
-    """The rows (n, width) of a batch whose columns are those of the vector; NaN for what is missing.
+    """Return the rows `(n, width)` of a batch that has only the vector's columns; NaN for missing values.
 
-    `first` is the number of its first row in the span.
+    `first` is the number of the batch's first row within the span.
     """
     try:
         return table_of_all(batch, width).rows()
@@ -77,19 +76,19 @@ def matrix(batch: pa.RecordBatch, width: int, first: int) -> Array:
 
 
 def result_type(of_row: tuple[int, ...], dtype: np.dtype[Any]) -> pa.DataType:
-    """The type of results of a shape: lists of a fixed length; complex ones as a struct of `real` and `imag`."""
+    """Return the Arrow type of results: lists of a fixed length; complex numbers as a struct of `real` and `imag`."""
     if dtype.kind == "c":
         part = result_type(of_row, np.empty(0, dtype).real.dtype)
         return pa.struct([pa.field(name, part, nullable=False) for name in ("real", "imag")])
     made = pa.from_numpy_dtype(dtype)
     for length in reversed(of_row):
-        # To say that nothing is missing saves a fifth of the time of writing.
+        # Declaring that no value is missing saves a fifth of the writing time.
         made = pa.list_(pa.field("element", made, nullable=False), length)
     return made
 
 
 def results(found: Array) -> pa.Array:
-    """Results of rows as an array of `result_type`; their memory is shared where it can be."""
+    """Return results of rows as an array of `result_type`; memory is shared where possible."""
     if found.dtype.kind == "c":
         made = result_type(found.shape[1:], found.dtype)
         return pa.StructArray.from_arrays([results(part) for part in (found.real, found.imag)], fields=list(made))

@@ -1,4 +1,4 @@
-"""CSV in UTF-8: spans are bytes between ends of lines, so no cell may have a line break in it."""
+"""CSV in UTF-8. Spans are ranges of bytes that end with a line, so cells must not contain line breaks."""
 
 import csv
 from collections.abc import Iterator
@@ -16,30 +16,30 @@ from bochner.bulk.files import File, located, taken
 from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, matrix
 
-# Of text, which is read as a whole.
+# Largest span, in bytes of text; a span is read as a whole.
 _SPAN_BYTES = 32 << 20
 _LOOK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)
 class _Head:
-    """What the first lines tell."""
+    """Properties of a file that its first lines show."""
 
     names: list[str]
     begins: int
-    """Where the rows begin, in bytes."""
+    """Position of the first row, in bytes."""
     line_bytes: float
-    """Of a row, about."""
+    """Approximate length of a row, in bytes."""
 
 
 class Csv(Format):
-    """`.csv`: a line of names, and lines of numbers parted by commas; ids are strings."""
+    """`.csv`: a line of names, then lines of numbers separated by commas; ids are strings."""
 
     suffixes = (".csv",)
     counts_rows = False
 
     def look(self, file: File, columns: Columns, most: int) -> Look:
-        """Runs of lines of some 32 MiB, each of which can be read without the others."""
+        """Return spans of lines of about 32 MiB at most, each of which can be read without the others."""
         head = _head(file, columns)
         names, _ = columns.chosen(head.names)
         if len(names) != columns.width:
@@ -53,18 +53,18 @@ class Csv(Format):
         return Look(spans, names if head.begins else None)
 
     def read(self, file: File, span: Span, columns: Columns, batch_rows: int, threads: int) -> Reading:
-        """Read a span as a whole; its rows are handed out in batches."""
+        """Read a span as a whole; its rows are returned in batches."""
         head = _head(file, columns)
         names, ids = columns.chosen(head.names)
         table = _table(taken(file.url, span.start, span.stop), head.names, names, ids, threads > 1)
         return Reading(len(table), pa.string() if ids else None, _batches(table, names, ids, batch_rows, columns.width))
 
     def first_row(self, file: File, span: Span, columns: Columns) -> int:
-        """The lines before; empty ones are no rows."""
+        """Return the number of lines before the span; empty lines are not rows."""
         return _lines(file, _head(file, columns).begins, span.start)
 
     def check(self, shape: Shape) -> None:
-        """Refuse complex numbers, and ids that are no text."""
+        """Refuse complex numbers, and ids that cannot be written as text."""
         if shape.dtype.kind == "c":
             raise Refused("CSV has no complex numbers: take --format parquet or npy")
         if shape.ids is not None and (pa.types.is_nested(shape.ids) or "binary" in str(shape.ids)):
@@ -72,7 +72,7 @@ class Csv(Format):
 
     @contextmanager
     def write(self, sink: Any, shape: Shape) -> Iterator[Writer]:
-        """Write a line of names, and a line for each row; float16 as the float32 that it is."""
+        """Write a line of names, and a line for each row; float16 is written as float32, without loss."""
         dtype = np.dtype(np.float32) if shape.dtype == np.float16 else shape.dtype
         names = [f"{shape.called}_{'_'.join(map(str, place))}" for place in np.ndindex(*shape.of_row)]
         fields = [pa.field(name, pa.from_numpy_dtype(dtype)) for name in names]
@@ -87,14 +87,14 @@ class Csv(Format):
             yield write
 
     def count(self, url: str) -> int | None:
-        """Its lines, but for the names."""
+        """Return the number of lines, without the line of names."""
         filesystem, path = located(url)
         size = filesystem.info(path)["size"]
         return _lines(File(url, url, size, ""), 0, size) - 1 if size else None
 
 
 def _head(file: File, columns: Columns) -> _Head:
-    """What the first lines tell; Unreadable where they could be a line of names or a row."""
+    """Read the first lines; Unreadable if it is unclear whether the first one has names or numbers."""
     length = _LOOK_BYTES
     while b"\n" not in (look := taken(file.url, 0, min(file.size, length))) and length < file.size:
         length *= 4
@@ -120,7 +120,7 @@ def _cells(line: bytes) -> list[str]:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Whether cells are names: numbers are none, but for those that count columns."""
+    """Return True if the cells are names, such as column numbers from 0 or 1; Unreadable if any are other numbers."""
     numbers = [cell for cell in cells if _is_number(cell)]
     if numbers and numbers not in [[str(start + i) for i in range(len(numbers))] for start in (0, 1)]:
         raise Unreadable(f"its first line has the number {numbers[0]}: say --no-header if it is a row, or --header")
@@ -134,7 +134,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _line_end(file: File, at: int) -> int:
-    """Where the line that has the byte before `at` ends."""
+    """Return the position after the line that contains the byte before `at`."""
     at -= 1
     while at < file.size:
         look = taken(file.url, at, min(file.size, at + _LOOK_BYTES))
@@ -145,7 +145,7 @@ def _line_end(file: File, at: int) -> int:
 
 
 def _lines(file: File, start: int, stop: int) -> int:
-    """How many lines begin between two places, empty ones not counted."""
+    """Return the number of non-empty lines that begin between two positions."""
     found, rest = 0, b""
     for at in range(start, stop, _SPAN_BYTES):
         *lines, rest = (rest + taken(file.url, at, min(stop, at + _SPAN_BYTES))).split(b"\n")
@@ -171,7 +171,7 @@ def _table(text: bytes, every: list[str], names: list[str], ids: str | None, thr
 
 
 def _refuse(text: bytes, every: list[str], names: list[str]) -> None:
-    """Name the first row that makes no numbers."""
+    """Raise Unreadable for the first row that cannot be read as numbers."""
     places = [every.index(name) for name in names]
     rows = (row for row in csv.reader(StringIO(text.decode(errors="replace"))) if row)
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""`.npy`: an array, mapped into memory where it is on this machine, and written row after row."""
+"""`.npy`: one array, memory-mapped if the file is local, and written row after row."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ class Npy(Format):
     suffixes = (".npy",)
 
     def look(self, file: File, columns: Columns, most: int) -> Look:
-        """Equal numbers of rows, any of which can be read without the others."""
+        """Return spans of equal numbers of rows, each of which can be read without the others."""
         if columns.names is not None or columns.ids is not None:
             raise Unreadable("a .npy has no columns with names")
         shape, fortran_order, dtype, start = _header(file.url)
@@ -44,7 +44,7 @@ class Npy(Format):
         return Reading(span.stop - span.start, None, self._batches(file.url, span, batch_rows))
 
     def first_row(self, file: File, span: Span, columns: Columns) -> int:
-        """Spans are counted in rows."""
+        """Return the first row of the span; spans count rows."""
         del file, columns
         return span.start
 
@@ -62,13 +62,13 @@ class Npy(Format):
             yield Batch(rows.astype(np.float32) if rows.dtype == np.float16 else rows)
 
     def check(self, shape: Shape) -> None:
-        """Refuse ids."""
+        """Refuse ids, which the format cannot store."""
         if shape.ids is not None:
             raise Refused("a .npy has no room for ids: take --format parquet or csv, or name the columns of the vector")
 
     @contextmanager
     def write(self, sink: Any, shape: Shape) -> Iterator[Writer]:
-        """Write the header, and the numbers as they lie in memory."""
+        """Write the header, then the numbers in C order."""
         fields = {
             "descr": npy_format.dtype_to_descr(shape.dtype),
             "fortran_order": False,
@@ -83,7 +83,7 @@ class Npy(Format):
         yield write
 
     def count(self, url: str) -> int | None:
-        """What stands in its header, where the file is as long as that says."""
+        """Return the number of rows in the header; None if the file's length does not match the header."""
         try:
             shape, _, dtype, start = _header(url)
         except (Unreadable, ValueError, OSError):
@@ -94,7 +94,7 @@ class Npy(Format):
 
 
 def _header(url: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether in Fortran order, dtype, and where the numbers begin."""
+    """Return the shape, whether the array is in Fortran order, the dtype, and the position of the first number."""
     with opened(url) as file:
         version = npy_format.read_magic(file)
         if version not in _READERS:

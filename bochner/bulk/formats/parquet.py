@@ -1,4 +1,4 @@
-"""Parquet: spans are runs of row groups; results are a column of lists."""
+"""Parquet: spans are runs of row groups; results are one column of lists."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,19 +13,19 @@ from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape
 from bochner.bulk.formats.columns import Columns, check_schema, matrix, result_type, results
 from bochner_client.tables import schema_of
 
-# Of each column of a file elsewhere, at a time: row groups may be of any size.
+# Buffer size for each column of a remote file, as row groups may be of any size.
 _READ_BYTES = 1 << 20
-# What is fetched of another machine before it is read.
+# Most bytes fetched from another machine before reading starts.
 _AHEAD_BYTES = 512 << 20
 
 
 class Parquet(Format):
-    """`.parquet`: columns of numbers, or one of lists, as the service takes them."""
+    """`.parquet`: columns of numbers, or one column of lists, as the service accepts them."""
 
     suffixes = (".parquet", ".pq")
 
     def look(self, file: File, columns: Columns, most: int) -> Look:
-        """Row groups together, as long as they have `most` rows at most; a larger one for itself."""
+        """Return spans of consecutive row groups with at most `most` rows; a larger row group is a span of its own."""
         with _opened(file.url) as table:
             schema = schema_of(table.schema_arrow)
             names, _ = columns.chosen(table.schema_arrow.names, schema.frame_index)
@@ -48,7 +48,7 @@ class Parquet(Format):
         return Reading(span.rows, kind, self._batches(file, span, columns, batch_rows, threads > 1))
 
     def first_row(self, file: File, span: Span, columns: Columns) -> int:
-        """The rows of the groups before."""
+        """Return the number of rows of the row groups before the span."""
         del columns
         with _opened(file.url) as table:
             return sum(table.metadata.row_group(group).num_rows for group in range(span.start))
@@ -68,15 +68,16 @@ class Parquet(Format):
                 first += len(batch)
 
     def check(self, shape: Shape) -> None:
-        """There is room for all."""
+        """Do nothing: Parquet can store all results."""
 
     @contextmanager
     def write(self, sink: Any, shape: Shape) -> Iterator[Writer]:
-        """Write a row group for each batch: what is written needs no memory any more."""
+        """Write a row group for each batch, so that what is written leaves memory."""
         fields = [pa.field("id", shape.ids)] if shape.ids is not None else []
         schema = pa.schema([*fields, pa.field(shape.called, result_type(shape.of_row, shape.dtype), nullable=False)])
         is_code = shape.dtype.kind in "iu"
-        # Features are noise to a compressor. Codes are few, and small numbers take 32 bits without a dictionary.
+        # Features are incompressible noise. Codes have few distinct values; without a dictionary, small numbers take 32
+        # bits.
         with parquet.ParquetWriter(
             sink,
             schema,
@@ -92,7 +93,7 @@ class Parquet(Format):
             yield write
 
     def count(self, url: str) -> int | None:
-        """What stands in its footer."""
+        """Return the number of rows in the footer; None if the file is not valid Parquet."""
         try:
             with _opened(url) as table:
                 return int(table.metadata.num_rows)
@@ -106,7 +107,7 @@ def _chosen(table: parquet.ParquetFile, columns: Columns) -> tuple[list[str], st
 
 @contextmanager
 def _span(file: File, span: Span, kept: list[str]) -> Iterator[parquet.ParquetFile]:
-    """The file, from which a span is read: elsewhere in few requests, unless that takes much memory."""
+    """Open the file for reading a span: a remote one with few requests, unless that takes much memory."""
     with _opened(file.url) as table:
         groups = [table.metadata.row_group(group) for group in range(span.start, span.stop)]
         nbytes = sum(
@@ -126,7 +127,7 @@ def _span(file: File, span: Span, kept: list[str]) -> Iterator[parquet.ParquetFi
 
 @contextmanager
 def _opened(url: str) -> Iterator[parquet.ParquetFile]:
-    """The file, of which little of each column is in memory at a time; of one of this machine, a page."""
+    """Open the file so that little of each column is in memory at a time; for a local file, a page."""
     with ExitStack() as stack:
         local = is_local(url)
         source = pa.memory_map(located(url)[1]) if local else stack.enter_context(opened(url))
