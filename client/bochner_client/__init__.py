@@ -1,4 +1,4 @@
-"""A client of Bochner, which turns vectors into kernel features and hash codes.
+"""A client for Bochner, a service that turns vectors into kernel features and hash codes.
 
 with bochner_client.Client("http://127.0.0.1:8000") as client:
     client.put_map("letters", spec)
@@ -156,12 +156,13 @@ __all__ = [
 ]
 
 
-# What takes long to import, as the service shares the rules of tables alone; and what needs scikit-learn.
+# Imported on first use: the clients take long to import, and the service only needs the rules for tables; the
+# transformers need scikit-learn.
 _LATER = {"AsyncClient": "async_client", "Client": "client", "FeatureMap": "transformers", "HashMap": "transformers"}
 
 
 def __getattr__(name: str) -> Any:
-    """The clients and the transformers, once they are asked for."""
+    """Import a client or a transformer on first use."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

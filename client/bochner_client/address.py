@@ -1,4 +1,4 @@
-"""Where the service is, and the key to ask it with: as given, else as the environment says."""
+"""Address of the service and the key for it, from arguments or else from the environment."""
 
 import os
 import re
@@ -9,10 +9,10 @@ _DEFAULT_URL = "http://127.0.0.1:8000"
 
 
 def url_of(given: str | None) -> str:
-    """The address of the service.
+    """Return the address of the service: `given`, else `BOCHNER_URL`, else the default.
 
     Raises:
-        ValueError: it is none of HTTP or HTTPS.
+        ValueError: it is not an HTTP or HTTPS address.
     """
     url = given or os.environ.get(URL) or _DEFAULT_URL
     if not re.match(r"https?://[^/]", url):
@@ -21,10 +21,10 @@ def url_of(given: str | None) -> str:
 
 
 def key_of(given: str | None) -> str | None:
-    """The key; None if there is none.
+    """Return the key: `given`, else `BOCHNER_KEY`, else the content of `BOCHNER_KEY_FILE`; None if none is set.
 
     Raises:
-        ValueError: it has characters that no key has, or its file cannot be read.
+        ValueError: it has characters that are not allowed in keys, or its file cannot be read.
     """
     key = given or os.environ.get(KEY)
     if not key and (path := os.environ.get(KEY_FILE)):
@@ -33,5 +33,5 @@ def key_of(given: str | None) -> str | None:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"{KEY_FILE}: {path} cannot be read: {error}") from error
     if key and not re.fullmatch("[!-~]+", key):
-        raise ValueError("the key has characters that no key has")  # which are not shown: it may be one
+        raise ValueError("the key has characters that no key has")  # not shown, as it may be a secret
     return key or None

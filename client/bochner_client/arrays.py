@@ -1,4 +1,4 @@
-"""Arrays as they travel: .npy bodies without a copy, .npy answers read into their place as they come."""
+"""Arrays in requests and answers: .npy bodies without a copy, .npy answers written into place as they are received."""
 
 import io
 from base64 import b64encode
@@ -18,16 +18,19 @@ Array = NDArray[Any]
 T = TypeVar("T")
 
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
-# Of dtypes that the service reads: booleans, whole numbers, and floats of 4 and 8 bytes.
+# Kinds of dtypes that the service reads: booleans, whole numbers, and floats of 4 and 8 bytes.
 _SENT_AS_THEY_ARE = "biuf"
 
 
 def as_numbers(rows: ArrayLike) -> Array:
-    """Rows of any kind as an array that the service reads, without a copy where that can be; no value changes.
+    """Return rows as an array that the service can read, without a copy if possible; values do not change.
+
+    Args:
+        rows: an array, a data frame or table, or nested lists.
 
     Raises:
-        ValueError: they are not numbers.
-        TypeError: one of them is nothing like a number.
+        ValueError: the rows are not numbers.
+        TypeError: an entry cannot be converted to a number.
     """
     table = as_table(rows)
     found = unmasked(rows) if table is None else table.rows()
@@ -41,7 +44,7 @@ def as_numbers(rows: ArrayLike) -> Array:
 
 
 def npy(rows: ArrayLike) -> Body:
-    """A .npy body. It shares the memory of an array that lies in one piece."""
+    """Return a .npy body, which shares the memory of the rows if they are contiguous."""
     numbers = as_numbers(rows)
     if not (numbers.flags.c_contiguous or numbers.flags.f_contiguous):
         numbers = np.ascontiguousarray(numbers)
@@ -52,7 +55,7 @@ def npy(rows: ArrayLike) -> Body:
 
 
 def npz(**members: ArrayLike) -> Body:
-    """A body of several arrays."""
+    """Return a .npz body of several arrays."""
     written = io.BytesIO()
     arrays: Any = {name: as_numbers(rows) for name, rows in members.items()}
     np.savez(written, **arrays)
@@ -60,7 +63,7 @@ def npz(**members: ArrayLike) -> Body:
 
 
 def base64_of(rows: ArrayLike) -> dict[str, Any]:
-    """An array within JSON."""
+    """Return an array as a member of a JSON document."""
     numbers = as_numbers(rows)
     if numbers.dtype == np.bool_:
         numbers = numbers.astype(np.uint8)
@@ -69,17 +72,21 @@ def base64_of(rows: ArrayLike) -> dict[str, Any]:
 
 
 def accepting(dtype: DTypeLike | None) -> dict[str, str]:
-    """The header that asks for a .npy; where the service writes the dtype, in that."""
+    """Return the header that asks for .npy, and for the dtype, if the service can write it."""
     if dtype is None:
         return {"Accept": NPY}
     return {"Accept": f"{NPY}; dtype={np.dtype(dtype).name}, {NPY}; q=0.5"}
 
 
 def as_array(dtype: DTypeLike | None = None, out: Array | None = None) -> Reads[Array]:
-    """Reads a .npy, as another dtype if one is given, into `out` if that is given.
+    """Return a reader of .npy answers.
+
+    Args:
+        dtype: dtype to convert the array to; None to keep the dtype of the answer.
+        out: array to write the answer into; None for a new array.
 
     Raises:
-        ValueError: `out` cannot be written, or the dtype holds no answer.
+        ValueError: `out` is read-only, or answers cannot have the dtype.
     """
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is not None and wanted.kind not in "fc":
@@ -90,12 +97,12 @@ def as_array(dtype: DTypeLike | None = None, out: Array | None = None) -> Reads[
 
 
 def as_arrays(read: Callable[[dict[str, Array]], T]) -> Reads[T]:
-    """Reads a .npz: `read` makes the answer from arrays by their names."""
+    """Return a reader of .npz answers; `read` makes the result from the arrays by name."""
     return {200: Reading(NPZ, lambda _: Joined(lambda body: read(_npz_members(body))))}
 
 
 def _npz_members(body: bytes) -> dict[str, Array]:
-    """The arrays of a .npz; ValueError if it is none."""
+    """Return the arrays of a .npz file; ValueError if it is not one."""
     try:
         with np.load(io.BytesIO(body), allow_pickle=False) as members:
             return dict(members)
@@ -104,7 +111,7 @@ def _npz_members(body: bytes) -> dict[str, Array]:
 
 
 class _NpySink:
-    """Takes a .npy as it comes. Its numbers are kept once, in the array that is given out."""
+    """Reads a .npy answer as it is received, directly into the array that is returned."""
 
     def __init__(self, dtype: np.dtype[Any] | None, out: Array | None) -> None:
         self._dtype, self._out = dtype, out
@@ -117,7 +124,7 @@ class _NpySink:
         """Take the next bytes.
 
         Raises:
-            InvalidAnswer: they are not those of a .npy.
+            InvalidAnswer: the bytes are not those of a .npy.
             ValueError: `out` has another shape.
         """
         if self._came is not None:
@@ -131,7 +138,7 @@ class _NpySink:
             self._put(numbers)
 
     def end(self) -> Array:
-        """The array; InvalidAnswer if it is not whole, TypeError if it cannot be cast as wanted."""
+        """Return the array; InvalidAnswer if it is incomplete, TypeError if it cannot be cast as requested."""
         if self._came is None or self._at != self._bytes.size:
             raise InvalidAnswer(f"{self._at} of {self._bytes.size} bytes of an array came")
         if self._out is not None:
@@ -163,7 +170,7 @@ class _NpySink:
 
 
 def _header_length(start: bytearray) -> int | None:
-    """Bytes of a .npy before its numbers; None while too few have come to tell."""
+    """Return the number of bytes before the numbers of a .npy; None if too few bytes have been received to tell."""
     if len(start) < 12:
         return None
     size = 2 if start[6] == 1 else 4

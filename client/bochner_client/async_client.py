@@ -1,4 +1,4 @@
-"""The client whose calls are awaited."""
+"""The asynchronous client, whose methods are awaited."""
 
 import asyncio
 import ssl
@@ -32,14 +32,15 @@ from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, argument
 T = TypeVar("T")
 
 _AT_ONCE = 32
-"""Requests that are under way at a time: more would only be refused, and be sent again and again."""
+"""Requests that may run at a time: the service would refuse more, and they would be repeated."""
 
 
 class AsyncClient(Operations, Async):
     """A client of a running service, for asyncio. Close it, or use it in an `async with` block.
 
-    Its arguments are those of `Client`. Of any number of calls, some requests are under way at a time, and the others
-    wait for their turn; who waits for jobs is in nobody's way. One event loop after another may use it.
+    It takes the arguments of `Client`. Any number of calls may be made at once: up to 32 requests run at a time, and
+    the others wait for their turn. Waiting for jobs does not count. The client can be used in one event loop after
+    another.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class AsyncClient(Operations, Async):
         return str(self._options["base_url"]).rstrip("/")
 
     async def _here(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
-        """What belongs to the running event loop; that of a loop which has ended is let go."""
+        """Return the HTTP client and the semaphore of the running event loop; forget those of closed loops."""
         for ended in [loop for loop in tuple(self._loops) if loop.is_closed()]:
             self._loops.pop(ended, None)
         loop = asyncio.get_running_loop()
@@ -71,11 +72,11 @@ class AsyncClient(Operations, Async):
         return self._loops[loop][:2]
 
     def job(self, job: str) -> AsyncJob[Any]:
-        """A job, by its id or link. Nothing is asked of the service."""
+        """Return a job, given its id or link, without a request to the service."""
         return AsyncJob(self, job)
 
     async def aclose(self) -> None:
-        """End all connections of the running event loop."""
+        """Close all connections of the running event loop."""
         await (await self._here())[0].aclose()
 
     async def __aenter__(self) -> Self:
@@ -90,7 +91,7 @@ class AsyncClient(Operations, Async):
         return f"{type(self).__name__}({self.url!r})"
 
     async def run(self, flow: Flow[T]) -> T:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         async with AsyncExitStack() as opened:
             opened.callback(flow.close)
             outcome: Any = None
@@ -103,7 +104,7 @@ class AsyncClient(Operations, Async):
                 outcome = await self._outcome(step, opened)
 
     async def iterate(self, flow: Flow[None]) -> AsyncIterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         async with AsyncExitStack() as opened:
             opened.callback(flow.close)
             outcome: Any = None
@@ -117,11 +118,11 @@ class AsyncClient(Operations, Async):
                 outcome = await self._outcome(step, opened)
 
     async def started(self, flow: Flow[str]) -> AsyncJob[Any]:
-        """Carry out the steps of a call that begins a job."""
+        """Carry out the steps of a call that starts a job; return the job."""
         return self.job(await self.run(flow))
 
     async def _outcome(self, step: Step, opened: AsyncExitStack) -> Any:
-        """What comes of a step: a value, or an exception that is to be thrown into its flow."""
+        """Carry out a step; return its result, or an exception to be thrown into the flow."""
         try:
             match step:
                 case Turn():
@@ -170,7 +171,7 @@ class AsyncClient(Operations, Async):
 
 
 class _Stream:
-    """An answer that is read as it comes."""
+    """An answer that is read while it is received."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.response = response
@@ -183,6 +184,6 @@ async def _pieces(body: Body) -> AsyncIterator[Buffer]:
 
 
 async def _opened(http: httpx.AsyncClient) -> AsyncGenerator[httpx.AsyncClient, None]:
-    """Gives a client, and closes it when its event loop ends: what is left of generators is ended before."""
+    """Yield the client, and close it when its event loop ends: a loop finishes asynchronous generators at its end."""
     async with http:
         yield http

@@ -1,4 +1,4 @@
-"""The client whose calls answer."""
+"""The synchronous client."""
 
 import ssl
 import time
@@ -23,11 +23,12 @@ class Client(Operations, Sync):
     """A client of a running service. Threads may share one; close it, or use it in a with block.
 
     Args:
-        url: address of the service; else the variable `BOCHNER_URL`, else `http://127.0.0.1:8000`.
-        key: what to ask with; else the variable `BOCHNER_KEY`, else what the file `BOCHNER_KEY_FILE` has.
+        url: address of the service; by default the variable `BOCHNER_URL`, else `http://127.0.0.1:8000`.
+        key: key for the service; by default the variable `BOCHNER_KEY`, else the content of the file
+            `BOCHNER_KEY_FILE`.
         timeout: seconds that the service may be silent within one request.
-        patience: seconds for which a request is sent again where the service is away or busy; 0 for never.
-        verify: as httpx takes it: how certificates of HTTPS are checked.
+        patience: seconds for which a request is repeated if the service is unavailable or busy; 0 for no repetition.
+        verify: how HTTPS certificates are checked, as in httpx.
     """
 
     def __init__(
@@ -48,11 +49,11 @@ class Client(Operations, Sync):
         return str(self._http.base_url).rstrip("/")
 
     def job(self, job: str) -> Job[Any]:
-        """A job, by its id or link. Nothing is asked of the service."""
+        """Return a job, given its id or link, without a request to the service."""
         return Job(self, job)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -67,7 +68,7 @@ class Client(Operations, Sync):
         return f"{type(self).__name__}({self.url!r})"
 
     def run(self, flow: Flow[T]) -> T:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         with ExitStack() as opened:
             opened.callback(flow.close)
             outcome: Any = None
@@ -80,7 +81,7 @@ class Client(Operations, Sync):
                 outcome = self._outcome(step, opened)
 
     def iterate(self, flow: Flow[None]) -> Iterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         with ExitStack() as opened:
             opened.callback(flow.close)
             outcome: Any = None
@@ -94,11 +95,11 @@ class Client(Operations, Sync):
                 outcome = self._outcome(step, opened)
 
     def started(self, flow: Flow[str]) -> Job[Any]:
-        """Carry out the steps of a call that begins a job."""
+        """Carry out the steps of a call that starts a job; return the job."""
         return self.job(self.run(flow))
 
     def _outcome(self, step: Step, opened: ExitStack) -> Any:
-        """What comes of a step: a value, or an exception that is to be thrown into its flow."""
+        """Carry out a step; return its result, or an exception to be thrown into the flow."""
         try:
             match step:
                 case Attempt():
@@ -139,7 +140,7 @@ class Client(Operations, Sync):
 
 
 class _Stream:
-    """An answer that is read as it comes."""
+    """An answer that is read while it is received."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.response = response

@@ -1,4 +1,4 @@
-"""Server-sent events, as a service sends those of a job."""
+"""Parser of the server-sent events of a job."""
 
 import json
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ from bochner_client.records import JobEvent
 
 
 class EventReader:
-    """Makes events of a stream of bytes, however it is cut into pieces."""
+    """Parses events from a stream of bytes, which may be split anywhere."""
 
     def __init__(self) -> None:
         self._left = b""
         self._fields: dict[str, str] = {}
 
     def feed(self, piece: bytes) -> Iterator[JobEvent]:
-        """The events that end in this piece. InvalidAnswer if one cannot be read."""
+        """Yield the events that are completed by this piece. Raises InvalidAnswer if an event cannot be read."""
         *lines, self._left = (self._left + piece).split(b"\n")
         for line in lines:
             text = line.rstrip(b"\r").decode(errors="replace")

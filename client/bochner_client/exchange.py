@@ -1,4 +1,4 @@
-"""Sends a request until it is answered: again where the service is away or busy, if that does no harm."""
+"""Send a request until it is answered: repeat it if the service is unavailable or busy and repetition is safe."""
 
 import math
 import random
@@ -19,20 +19,20 @@ _LONGEST_PAUSE_SECONDS = 8.0
 
 
 def exchange(request: Request[T]) -> Flow[T]:
-    """The answer to a request.
+    """Send a request and return the answer.
 
-    It is sent again after what may pass: no connection, an answer that broke off, 408, 429, 502, 503, 504. The pauses
-    grow from a tenth of a second to eight, are of random length, and are never shorter than `Retry-After` says. Where
-    the next pause would end past the client's patience, the last failure is raised.
+    The request is repeated after failures that may be temporary: no connection, an interrupted answer, 408, 429, 502,
+    503, 504. Pauses are of random length, grow from a tenth of a second to eight, and are never shorter than
+    `Retry-After`. If the next pause would exceed the client's patience, the last failure is raised.
     """
     found: T = yield from _exchanged(request, keep_open=False)
     return found
 
 
 def opened(request: Request[Any], until: float = math.inf) -> Flow[Any]:
-    """An open stream of the answer's bytes, sent for as `exchange` sends; None if the answer has no body.
+    """Send a request like `exchange`, and return an open stream of the answer's bytes; None if the answer has no body.
 
-    `until` is a moment, as `time.monotonic` tells it, after which it is not sent again.
+    The request is not repeated after the time `until` of `time.monotonic`.
     """
     return _exchanged(request, keep_open=True, until=until)
 
@@ -44,7 +44,7 @@ def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) 
     while True:
         if not keep_open:
             yield Turn()
-        if ends_at is None:  # to wait for the first turn takes no patience
+        if ends_at is None:  # waiting for the first turn does not count as patience
             ends_at = min(until, time.monotonic() + (patience if request.patient else 0.0))
         failure: Refused | ServiceAway
         try:
@@ -58,7 +58,7 @@ def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) 
             if not isinstance(error, Unavailable | RequestTimeout):
                 raise
             failure, wait = error, error.retry_after or 0.0
-            # Who is overloaded has done nothing; of all else nobody knows.
+            # An overloaded service has not done anything; after any other failure this is unknown.
             unsent = isinstance(error, Overloaded | RequestTimeout)
         may_be_done = may_be_done or not unsent
         wait += random.uniform(pause / 2, pause)  # noqa: S311 (clients are only to come at different times)
@@ -69,7 +69,12 @@ def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) 
 
 
 def paged(ask: Callable[[str | None], Request[P]], records: Callable[[P], Iterable[T]]) -> Stream[T]:
-    """The records of all pages. `ask` gives the request of the page at a cursor, `records` what a page has."""
+    """Return a stream of the records of all pages.
+
+    Args:
+        ask: returns the request for the page at a cursor.
+        records: returns the records of a page.
+    """
 
     def flow() -> Flow[None]:
         cursor: str | None = None

@@ -1,4 +1,4 @@
-"""Jobs as objects: waited for, awaited, watched, cancelled."""
+"""Jobs as objects that can be waited for, awaited, watched and cancelled."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 
 class _JobCalls:
-    """The calls that are about one job."""
+    """Methods that concern one job."""
 
     id: str
 
@@ -33,52 +33,65 @@ class _JobCalls:
 
 
 class Job(_JobCalls, Sync, Generic[T]):
-    """A job of a service, which goes on whether anybody waits for it or not."""
+    """A job of a service; it goes on whether or not anybody waits for it.
+
+    Args:
+        client: the client to use.
+        job: id or link of the job.
+    """
 
     def __init__(self, client: Client, job: str) -> None:
         self.id = last_segment(job)
         self._client = client
 
     def wait(self, *, timeout: float | None = None, progress: Progress = False) -> T:
-        """Wait until it has succeeded; its result: a document, or the record of the map or index that it made.
+        """Wait until the job has succeeded.
 
         Args:
-            timeout: seconds to wait.
-            progress: True for a progress bar, or a function that is told of each event.
+            timeout: seconds to wait; None for no limit.
+            progress: True for a progress bar, or a function that is called with each event.
+
+        Returns:
+            The result of the job: a document, or the record of the map or index that it made.
 
         Raises:
-            JobFailed: it failed, or was cancelled.
-            TimeoutError: it had not ended in time. It goes on.
+            JobFailed: the job failed, or was cancelled.
+            TimeoutError: the job has not ended in time. It goes on.
         """
         return cast(T, self.run(jobs.wait_for_result(self.id, timeout=timeout, progress=progress)))
 
     def run(self, flow: Flow[R]) -> R:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         return self._client.run(flow)
 
     def iterate(self, flow: Flow[None]) -> Iterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         return self._client.iterate(flow)
 
 
 class AsyncJob(_JobCalls, Async, Generic[T]):
-    """A job of a service, which goes on whether anybody waits for it or not. `await job` gives its result."""
+    """A job of a service; it goes on whether or not anybody waits for it. `await job` returns its result.
+
+    Args:
+        client: the client to use.
+        job: id or link of the job.
+    """
 
     def __init__(self, client: AsyncClient, job: str) -> None:
         self.id = last_segment(job)
         self._client = client
 
     async def wait(self, *, timeout: float | None = None, progress: Progress = False) -> T:
-        """Wait until it has succeeded; its result. Arguments and exceptions are those of `Job.wait`."""
+        """Wait until the job has succeeded, and return its result. Arguments and exceptions are those of `Job.wait`."""
         return cast(T, await self.run(jobs.wait_for_result(self.id, timeout=timeout, progress=progress)))
 
     def __await__(self) -> Generator[Any, Any, T]:
         return self.wait().__await__()
 
     async def run(self, flow: Flow[R]) -> R:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         return await self._client.run(flow)
 
     def iterate(self, flow: Flow[None]) -> AsyncIterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         return self._client.iterate(flow)

@@ -1,6 +1,6 @@
-"""Makes methods of calls: those of a client answer, those of an asynchronous client are awaited.
+"""Make methods of calls: plain ones for the synchronous client, awaitable ones for the asynchronous client.
 
-A call is described once, by a function that gives a request or the steps of several; see `calls`.
+Each call is described once, by a function that returns one request or the steps of several; see `calls`.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 Asked = Request[T] | Flow[T]
-"""What a call gives: one request, or steps."""
+"""Result of the function of a call: one request, or steps."""
 
 
 class Sync:
-    """Whatever carries calls out and gives their answers."""
+    """Base class of what carries out calls and returns their results."""
 
     def run(self, flow: Flow[T]) -> T:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         raise NotImplementedError
 
     def iterate(self, flow: Flow[None]) -> Iterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         raise NotImplementedError
 
     def started(self, flow: Flow[str]) -> Job[Any]:
-        """Carry out the steps of a call that begins a job."""
+        """Carry out the steps of a call that starts a job."""
         raise NotImplementedError
 
 
 class Async:
-    """Whatever carries calls out while others wait, and gives their answers to who awaits them."""
+    """Base class of what carries out calls asynchronously."""
 
     async def run(self, flow: Flow[T]) -> T:
-        """Carry out the steps of a call."""
+        """Carry out the steps of a call and return its result."""
         raise NotImplementedError
 
     def iterate(self, flow: Flow[None]) -> AsyncIterator[Any]:
-        """Carry out the steps of a call that hands out values."""
+        """Carry out the steps of a call that yields values."""
         raise NotImplementedError
 
     async def started(self, flow: Flow[str]) -> AsyncJob[Any]:
-        """Carry out the steps of a call that begins a job."""
+        """Carry out the steps of a call that starts a job."""
         raise NotImplementedError
 
 
 class Method(Protocol[P, T_co]):
-    """A method that answers, or is awaited."""
+    """Type of a method that returns a result, or is awaited."""
 
     @overload
     def __get__(self, instance: Sync, owner: type) -> Callable[P, T_co]: ...
@@ -65,7 +65,7 @@ class Method(Protocol[P, T_co]):
 
 
 class Iterating(Protocol[P, T_co]):
-    """A method whose values are looped over."""
+    """Type of a method that returns an iterator."""
 
     @overload
     def __get__(self, instance: Sync, owner: type) -> Callable[P, Iterator[T_co]]: ...
@@ -74,7 +74,7 @@ class Iterating(Protocol[P, T_co]):
 
 
 class Starting(Protocol[P, T]):
-    """A method that gives a job, which will have the answer."""
+    """Type of a method that starts a job and returns it."""
 
     @overload
     def __get__(self, instance: Sync, owner: type) -> Callable[P, Job[T]]: ...
@@ -83,7 +83,7 @@ class Starting(Protocol[P, T]):
 
 
 def method(call: Callable[P, Request[T]] | Callable[P, Flow[T]]) -> Method[P, T]:
-    """The method of a call."""
+    """Return the method of a call."""
 
     def function(self: Any, *args: Any, **options: Any) -> Any:
         return self.run(_flow(call(*args, **options)))
@@ -92,7 +92,7 @@ def method(call: Callable[P, Request[T]] | Callable[P, Flow[T]]) -> Method[P, T]
 
 
 def iterating(call: Callable[P, Stream[T]]) -> Iterating[P, T]:
-    """The method of a call that hands out values."""
+    """Return the method of a call that yields values."""
 
     def function(self: Any, *args: Any, **options: Any) -> Any:
         return self.iterate(call(*args, **options).flow)
@@ -101,7 +101,7 @@ def iterating(call: Callable[P, Stream[T]]) -> Iterating[P, T]:
 
 
 def starting(call: Callable[P, Flow[str]]) -> Starting[P, dict[str, Any]]:
-    """The method of a call that begins a job whose result is a document."""
+    """Return the method of a call that starts a job whose result is a document."""
 
     def function(self: Any, *args: Any, **options: Any) -> Any:
         return self.started(call(*args, **options))
@@ -112,7 +112,7 @@ def starting(call: Callable[P, Flow[str]]) -> Starting[P, dict[str, Any]]:
 def of_job(
     call: Callable[Concatenate[str, P], Request[T]] | Callable[Concatenate[str, P], Flow[T]],
 ) -> Method[P, T]:
-    """The method, of an object that stands for a job, of a call whose first argument is the job."""
+    """Return a job object's method of a call whose first argument is the job's id."""
 
     def function(self: Any, *args: Any, **options: Any) -> Any:
         return self.run(_flow(call(self.id, *args, **options)))
@@ -121,7 +121,7 @@ def of_job(
 
 
 def events_of_job(call: Callable[Concatenate[str, P], Stream[T]]) -> Iterating[P, T]:
-    """The method, of an object that stands for a job, of a call that hands out values of the job."""
+    """Return a job object's method of a call that yields values and whose first argument is the job's id."""
 
     def function(self: Any, *args: Any, **options: Any) -> Any:
         return self.iterate(call(self.id, *args, **options).flow)
@@ -134,7 +134,7 @@ def _flow(asked: Request[T] | Flow[T]) -> Flow[T]:
 
 
 def _like(function: Callable[..., Any], call: Callable[..., Any], named: int = 0) -> Callable[..., Any]:
-    """The function with the name, the text and the parameters of a call, but for so many that it knows by itself."""
+    """Give a method the name, docstring and signature of a call, without the call's first `named` parameters."""
     update_wrapper(function, call)
     del function.__dict__["__wrapped__"]
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -1,11 +1,11 @@
-"""Every call of the contract, as methods that both clients have."""
+"""All calls of the HTTP API, as methods that both clients share."""
 
 from bochner_client.calls import datasets, indexes, jobs, keys, local, maps, measurements, service, vectors
 from bochner_client.methods import iterating, method, starting
 
 
 class Operations:
-    """The calls of a service."""
+    """Methods for all calls of the HTTP API."""
 
     put_map = method(maps.put_map)
     preview_map = method(maps.preview_map)

@@ -1,4 +1,4 @@
-"""Parts of lists that the service answers."""
+"""Pages of the lists that the service returns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from bochner_client.records import DatasetRecord, IndexRecord, JobRecord, MapRec
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Record):
-    """Part of a list."""
+    """One page of a list."""
 
     next: str | None
-    """Cursor of the next page; None on the last one."""
+    """Cursor of the next page; None on the last page."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapPage(Page):
-    """Maps in order of their names."""
+    """Page of maps, in order of their names."""
 
     maps: tuple[MapRecord, ...]
 
@@ -28,7 +28,7 @@ class MapPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetPage(Page):
-    """Datasets in order of their names."""
+    """Page of datasets, in order of their names."""
 
     datasets: tuple[DatasetRecord, ...]
 
@@ -39,7 +39,7 @@ class DatasetPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexPage(Page):
-    """Indexes in order of their names."""
+    """Page of indexes, in order of their names."""
 
     indexes: tuple[IndexRecord, ...]
 
@@ -50,7 +50,7 @@ class IndexPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class JobPage(Page):
-    """Jobs, oldest first."""
+    """Page of jobs, oldest first."""
 
     jobs: tuple[JobRecord, ...]
 

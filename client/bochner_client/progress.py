@@ -1,4 +1,4 @@
-"""Shows how far a job is: as a bar, in terminals and notebooks, or to a function of one's own."""
+"""Progress of a job: shown as a bar in terminals and notebooks, or passed to a function."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from bochner_client.records import JobEvent
 
 Hear = Callable[[JobEvent], object]
-"""Is told what a job is at."""
+"""Callback for the events of a job."""
 Progress = bool | Hear
-"""True for a bar, False for nothing; or a function that is told."""
+"""True for a progress bar, False for no display, or a function that is called with each event."""
 
 
 @contextmanager
 def shown(progress: Progress) -> Iterator[Hear]:
-    """What tells of a job, for the length of a with block."""
+    """Yield the callback that shows the events of a job, for the duration of a with block."""
     if progress is True:
         with bar() as hear:
             yield hear
@@ -23,7 +23,7 @@ def shown(progress: Progress) -> Iterator[Hear]:
 
 @contextmanager
 def bar() -> Iterator[Hear]:
-    """A progress bar of tqdm, which is a widget in notebooks; ImportError if tqdm is not there."""
+    """Show a progress bar of tqdm, a widget in notebooks, and yield its callback; ImportError without tqdm."""
     try:
         from tqdm.auto import tqdm
     except ImportError as error:
@@ -41,7 +41,7 @@ def bar() -> Iterator[Hear]:
 
 
 def words(event: JobEvent) -> str:
-    """Step, objective and time left, as far as they are known."""
+    """Return the step, objective and remaining time of an event, as far as they are known."""
     found = []
     if event.of is not None:
         found.append(f"step {event.step} of {event.of}")

@@ -1,4 +1,4 @@
-"""What the service answers about maps, datasets, indexes, jobs, keys and itself."""
+"""Answers of the service about maps, datasets, indexes, jobs, keys and the service itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -6,26 +6,26 @@ from datetime import datetime
 from typing import Any, ClassVar, Literal, Self
 
 State = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-"""Of a job."""
+"""State of a job."""
 Status = Literal["building", "ready", "failed"]
-"""Of a map or an index."""
+"""Status of a map or an index."""
 Role = Literal["metrics", "read", "write", "admin"]
-"""Of a key; each includes those before it."""
+"""Role of a key; each role includes those listed before it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """One object of an answer."""
+    """Base class of objects in answers."""
 
     _times: ClassVar[tuple[str, ...]] = ()
-    """Members that are moments."""
+    """Members that are times."""
 
     document: Mapping[str, Any] = field(repr=False, compare=False)
-    """The object as it came, with members that are newer than this client."""
+    """The JSON object, unchanged, including members that are newer than this client."""
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """The record of a JSON object; a member that it lacks is None."""
+        """Return the record of a JSON object; missing members become None."""
         members: dict[str, Any] = {one.name: document.get(one.name) for one in fields(cls)}
         members |= cls._read(document)
         for name in cls._times:
@@ -35,7 +35,7 @@ class Record:
 
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Members that are something else here than in JSON."""
+        """Return the members whose type differs from that in JSON."""
         del document
         return {}
 
@@ -51,7 +51,7 @@ class JobError(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class MapRecord(Record):
-    """A map: its spec with all defaults filled in, and what became of it."""
+    """A map: its spec with all defaults filled in, and its properties."""
 
     _times = ("created_at", "expires_at")
 
@@ -65,7 +65,7 @@ class MapRecord(Record):
     bytes: int
     created_at: datetime
     ttl: int | None
-    """Seconds that it lives after its last use; None for ever."""
+    """Seconds that the map lives after its last use; None for ever."""
     expires_at: datetime | None
     generator: dict[str, str]
     parameter_stream: int | None
@@ -81,13 +81,13 @@ class MapRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class MapPreview(Record):
-    """What a spec would make and cost, had it been put."""
+    """Preview of the map that `put_map` would make of a spec, and of its cost."""
 
     name: str
     exists: bool
     spec: dict[str, Any]
     at_once: bool
-    """Whether it can be built within a request; else a job would build it, and sizes are the most they can become."""
+    """Whether the map can be built within a request. Otherwise a job would build it, and the sizes are upper bounds."""
     n_frequencies: int
     n_output: int
     bytes: int
@@ -103,7 +103,7 @@ class MapPreview(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetRecord(Record):
-    """A dataset. In lists `column_ranges` is None."""
+    """A dataset. In lists, `column_ranges` is None."""
 
     _times = ("created_at", "expires_at")
 
@@ -112,7 +112,7 @@ class DatasetRecord(Record):
     dtype: str
     sparse: bool
     ids: Literal["int", "string"] | None
-    """What the ids are that came with the rows."""
+    """Type of the ids that were stored with the rows; None if there are no ids."""
     digest: str
     bytes: int
     created_at: datetime
@@ -128,7 +128,7 @@ class DatasetRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexRecord(Record):
-    """An index of vectors over a map."""
+    """An index of vectors, which are searched by their codes of a map."""
 
     _times = ("created_at", "expires_at")
 
@@ -136,24 +136,24 @@ class IndexRecord(Record):
     status: Status
     error: JobError | None
     job: str | None
-    """Link of the job that finds bands for its target, or could not."""
+    """Link of the job that finds bands for the index's target, or has failed to."""
     map: str
-    """Name of the map whose codes it keeps."""
+    """Name of the map whose codes the index keeps."""
     keep: Literal["codes", "vectors"]
     banding: Literal["bands", "scan"] | None
-    """None before that job has found out which."""
+    """How the index is searched; None until the job has found it out."""
     bands: int | None
     rows_per_band: int | None
     s: int
-    """Codes of a vector."""
+    """Number of codes of a vector."""
     bits: int
-    """Of a code."""
+    """Bits of a code."""
     size: int
-    """Vectors in it."""
+    """Number of vectors in the index."""
     bytes: int
     created_at: datetime
     ttl: int | None
-    """Seconds that it lives after its last use; None for ever."""
+    """Seconds that the index lives after its last use; None for ever."""
     expires_at: datetime | None
 
     @classmethod
@@ -163,17 +163,17 @@ class IndexRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult(Record):
-    """What was found for one row, best first."""
+    """Vectors found for one row, best first."""
 
     ids: list[int | str]
     similarity: list[float]
-    """Estimated from codes."""
+    """Similarities estimated from codes."""
     standard_error: list[float]
-    """Of the estimates; 0 where all codes agree or none does, which is no certainty."""
+    """Standard errors of the estimates; 0 if all codes agree or none do, which does not mean certainty."""
     exact: list[float] | None
-    """Of the vectors themselves, where they were compared."""
+    """Similarities of the vectors themselves; None if they were not compared."""
     candidates: int
-    """How many vectors the row was compared with."""
+    """Number of vectors that the row was compared with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,19 +181,19 @@ class Duplicates(Record):
     """The duplicates in an index."""
 
     clusters: list[list[int | str]]
-    """Ids of vectors that are joined by pairs of the similarity wanted or more; large clusters first."""
+    """Ids of vectors that are connected by pairs of at least the requested similarity; large clusters first."""
     size: int
-    """How many vectors the index held."""
+    """Number of vectors that the index held."""
     min_similarity: float
     standard_error: float
-    """Of estimates of that similarity: pairs that are within a few of it may be on either side."""
+    """Standard error of estimates at `min_similarity`: pairs within a few of these may be on either side of it."""
     compared: int
-    """How often two vectors were compared."""
+    """Number of comparisons of two vectors."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobRecord(Record):
-    """A job."""
+    """A job, and how far it is."""
 
     _times = ("created_at", "started_at", "ended_at")
 
@@ -209,7 +209,7 @@ class JobRecord(Record):
     result: str | None
     error: JobError | None
     waiting_for: str | None
-    """What it waits for while it is queued."""
+    """Reason why the job is still queued."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None
@@ -221,26 +221,26 @@ class JobRecord(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent(Record):
-    """What a job is at, at one moment."""
+    """State of a job at one moment."""
 
     id: str
-    """The id of the job."""
+    """Id of the job."""
     state: State
     progress: float
-    """From 0 to 1."""
+    """Progress from 0 to 1."""
     step: int | None
     of: int | None
     objective: float | None
     eta_seconds: float | None
     event_id: str
-    """What to go on after, as `after` of `watch_job`."""
+    """Id of the event; pass it as `after` to `watch_job` to continue after this event."""
     last: bool
     """Whether the job has ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyRecord(Record):
-    """A key without its text."""
+    """A key, without the secret text."""
 
     _times = ("created_at", "expires_at", "last_used_at")
 
@@ -253,21 +253,21 @@ class KeyRecord(Record):
     quota: int | None
     expires_at: datetime | None
     last_used_at: datetime | None
-    """To a minute."""
+    """Time of the last use, to the minute."""
     bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreatedKey(KeyRecord):
-    """A key that was made this moment."""
+    """A newly created key."""
 
     key: str
-    """The key itself, which is shown this once."""
+    """The secret text of the key, which is shown only here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Info(Record):
-    """Versions, limits, the store, and how much it keeps."""
+    """Information about the service: versions, limits, the store, and its usage."""
 
     versions: dict[str, str]
     limits: dict[str, float]

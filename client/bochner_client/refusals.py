@@ -1,4 +1,4 @@
-"""Each kind of problem that the service tells of, as an exception of its own."""
+"""An exception class for each kind of problem that the service reports."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,49 +7,49 @@ from bochner_client.errors import Refused
 
 
 class BadRequest(Refused):
-    """The request cannot be understood, or leaves in doubt where it ends (400)."""
+    """The request cannot be parsed, or it is unclear where it ends (400)."""
 
     slugs = ("bad-request",)
 
 
 class Unauthorized(Refused):
-    """A key is needed, and none that is valid came (401)."""
+    """A key is needed, and the request had no valid one (401)."""
 
     slugs = ("unauthorized",)
 
 
 class Forbidden(Refused):
-    """The role of the key does not include the call (403)."""
+    """The role of the key does not allow the call (403)."""
 
     slugs = ("forbidden",)
 
 
 class NotFound(Refused):
-    """What was asked for is not there (404)."""
+    """The requested thing does not exist (404)."""
 
     slugs = ("not-found",)
 
 
 class MapNotFound(NotFound):
-    """No map has the name."""
+    """There is no map with the name."""
 
     slugs = ("map-not-found",)
 
 
 class DatasetNotFound(NotFound):
-    """No dataset has the name, or it has expired."""
+    """There is no dataset with the name, or it has expired."""
 
     slugs = ("dataset-not-found",)
 
 
 class IndexNotFound(NotFound):
-    """No index has the name, or it has expired."""
+    """There is no index with the name, or it has expired."""
 
     slugs = ("index-not-found",)
 
 
 class VectorNotFound(NotFound):
-    """The index has no vector of the id."""
+    """The index has no vector with the id."""
 
     slugs = ("vector-not-found",)
 
@@ -61,25 +61,25 @@ class ArrayNotFound(NotFound):
 
 
 class JobNotFound(NotFound):
-    """No job has the id, or it ended long ago."""
+    """There is no job with the id, or it ended long ago."""
 
     slugs = ("job-not-found",)
 
 
 class KeyNotFound(NotFound):
-    """No key has the id."""
+    """There is no key with the id."""
 
     slugs = ("key-not-found",)
 
 
 class MethodNotAllowed(Refused):
-    """The address does not take the method (405)."""
+    """The address does not support the method (405)."""
 
     slugs = ("method-not-allowed",)
 
 
 class NotAcceptable(Refused):
-    """The answer cannot be written as asked, such as in a dtype that is too narrow (406)."""
+    """The answer cannot be written in the requested form, such as in a dtype that is too narrow (406)."""
 
     slugs = ("not-acceptable",)
 
@@ -91,55 +91,55 @@ class RequestTimeout(Refused):
 
 
 class Conflict(Refused):
-    """What is there stands against it (409)."""
+    """The request conflicts with what exists (409)."""
 
 
 class MapExists(Conflict):
-    """Another map has the name."""
+    """Another map has the name already."""
 
     slugs = ("map-exists",)
 
 
 class DatasetExists(Conflict):
-    """Another dataset has the name."""
+    """Another dataset has the name already."""
 
     slugs = ("dataset-exists",)
 
 
 class IndexExists(Conflict):
-    """Another index has the name."""
+    """Another index has the name already."""
 
     slugs = ("index-exists",)
 
 
 class MapInUse(Conflict):
-    """Indexes are over the map."""
+    """Indexes use the map."""
 
     slugs = ("map-in-use",)
 
     @property
     def indexes(self) -> list[str]:
-        """Names of these indexes."""
+        """Names of the indexes that use the map."""
         return list(self.document.get("indexes", ()))
 
 
 class NotReady(Conflict):
-    """A job still makes it, or has failed to."""
+    """A job is still making the requested thing, or has failed to make it."""
 
     @property
     def job(self) -> str | None:
-        """Link of that job."""
+        """Link of the job."""
         return self.document.get("job")
 
 
 class MapNotReady(NotReady):
-    """A job still builds the map, or has failed to."""
+    """A job is still building the map, or has failed to."""
 
     slugs = ("map-not-ready",)
 
 
 class IndexNotReady(NotReady):
-    """A job still finds bands for the index, or has failed to."""
+    """A job is still finding bands for the index, or has failed to."""
 
     slugs = ("index-not-ready",)
 
@@ -157,83 +157,83 @@ class JobHasEnded(Conflict):
 
 
 class PreconditionFailed(Refused):
-    """What is there is not what the request means: it has another digest than the one named, or is there (412)."""
+    """The existing thing has another digest than the one given, or exists although it must not (412)."""
 
     slugs = ("precondition-failed",)
 
 
 class TooLarge(Refused):
-    """The request passes a limit, which `limit`, `value` and `setting` name (413, 414 and 431)."""
+    """The request exceeds a limit, which `limit`, `value` and `setting` describe (413, 414 and 431)."""
 
     slugs = ("too-large", "uri-too-long", "head-too-large")
 
 
 class UnsupportedMediaType(Refused):
-    """The service does not read the format at this address (415)."""
+    """The service does not read this format at this address (415)."""
 
     slugs = ("unsupported-media-type",)
 
 
 class Misdirected(Refused):
-    """The service does not go by the name in the address (421)."""
+    """The service does not answer to the host name in the address (421)."""
 
     slugs = ("misdirected",)
 
 
 class InvalidInput(Refused, ValueError):
-    """The request is not valid; `errors` points at each place (422)."""
+    """The request is not valid; `errors` has each of the errors (422)."""
 
     slugs = ("invalid-input",)
 
 
 class Unavailable(Refused):
-    """The service cannot answer now, and may a moment later (429, 502, 503 and 504)."""
+    """The service cannot answer now, but may be able to later (429, 502, 503 and 504)."""
 
 
 class Overloaded(Unavailable):
-    """The service has enough to do, or the key has asked too often."""
+    """The service has too much to do, or the key has sent too many requests."""
 
     slugs = ("overloaded",)
 
 
 class ShuttingDown(Unavailable):
-    """The service is being stopped; another process, or the next one, serves the request."""
+    """The service is shutting down; another process, or the next one, can serve the request."""
 
     slugs = ("shutting-down",)
 
 
 class Starting(Unavailable):
-    """The service is starting, and is not ready yet."""
+    """The service is starting and is not ready yet."""
 
     slugs = ("starting",)
 
 
 class StoreUnavailable(Unavailable):
-    """The store behind the service does not do its part now."""
+    """The store of the service is not available now."""
 
     slugs = ("store-unavailable",)
 
 
 class StoreDamaged(Refused):
-    """The store gives back something else than was kept: delete it, then put it anew (503)."""
+    """The store returned other data than was stored: delete the map, dataset or index, then create it again (503)."""
 
     slugs = ("store-damaged",)
 
 
 class NewerVersion(Refused):
-    """It was made by a newer version of the service than the one that answers (503)."""
+    """The requested thing was made by a newer version of the service than the one that answers (503)."""
 
     slugs = ("newer-version",)
 
 
 class QuotaExceeded(Refused):
-    """There is no room in the store, which `limit`, `value` and `setting` tell of (507)."""
+    """There is no room in the store; `limit`, `value` and `setting` describe the limit (507)."""
 
     slugs = ("quota",)
 
 
 class InternalError(Refused):
-    """The service failed: a defect of it (500)."""
+    """The service failed because of a defect in it (500)."""
 
     slugs = ("internal-error",)
 
@@ -243,7 +243,7 @@ def _below(parent: type[Refused]) -> list[type[Refused]]:
 
 
 _BY_SLUG = {slug: one for one in _below(Refused) for slug in one.slugs}
-# Of what has no document, or one of a kind that is newer than this client.
+# For answers without a problem document, or with one of a kind that is newer than this client.
 _BY_STATUS: dict[int, type[Refused]] = {
     400: BadRequest,
     401: Unauthorized,
@@ -270,7 +270,7 @@ _BY_STATUS: dict[int, type[Refused]] = {
 
 
 def refusal(status: int, document: Mapping[str, Any], retry_after: float | None = None) -> Refused:
-    """The exception of a refusal: that of its kind of problem, else that of its status."""
+    """Return the exception for a refusal, by its kind of problem, or else by its status."""
     slug = str(document.get("type", "")).rpartition("/")[2]
     kind = _BY_SLUG.get(slug) or _BY_STATUS.get(status, Refused)
     return kind(status, document, retry_after)

@@ -1,4 +1,4 @@
-"""Requests as data, and the steps of which calls are made. Nothing here talks to anybody: clients carry steps out."""
+"""Requests as data, and the steps that calls consist of. No I/O happens here: the clients carry the steps out."""
 
 import json
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -13,7 +13,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 Buffer = bytes | memoryview
 Flow = Generator["Step", Any, T]
-"""A call: it gives steps, is sent what came of each, and returns the answer. What fails is thrown into it."""
+"""A call: a generator that yields steps, is sent their results, and returns the answer; failures are thrown in."""
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -22,18 +22,18 @@ _PIECE_BYTES = 1 << 20
 
 
 class Body(NamedTuple):
-    """What is sent. It can be read again and again, as requests may be."""
+    """Body of a request. It can be read repeatedly, as requests may be repeated."""
 
     media_type: str
     parts: tuple[Buffer, ...]
 
     @property
     def length(self) -> int:
-        """Bytes in all."""
+        """Total number of bytes."""
         return sum(memoryview(part).nbytes for part in self.parts)
 
     def pieces(self) -> Iterator[Buffer]:
-        """The bytes, some at a time; few of them in one piece, that a busy sender leaves none of them behind."""
+        """Yield the bytes in pieces of at most 1 MiB; a small body as one piece, so that no part of it is sent late."""
         if self.length <= _PIECE_BYTES:
             yield b"".join(self.parts)
             return
@@ -44,17 +44,17 @@ class Body(NamedTuple):
 
 
 class Sink(Protocol[T_co]):
-    """Where the body of an answer goes."""
+    """Receiver of the body of an answer."""
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes."""
 
     def end(self) -> T_co:
-        """The answer, once all bytes are there; InvalidAnswer if it is none."""
+        """Return the answer, once all bytes have been fed; InvalidAnswer if they are not one."""
 
 
 class Joined(Generic[T]):
-    """Keeps a body in memory, and reads it as a whole."""
+    """Collects a body in memory and reads it as a whole."""
 
     def __init__(self, read: Callable[[bytes], T]) -> None:
         self._read, self._pieces = read, bytearray()
@@ -64,7 +64,7 @@ class Joined(Generic[T]):
         self._pieces += piece
 
     def end(self) -> T:
-        """What the body says; InvalidAnswer if it says something else."""
+        """Return what `read` makes of the body; InvalidAnswer if it cannot be read."""
         try:
             return self._read(bytes(self._pieces))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -76,96 +76,96 @@ class Reading(NamedTuple, Generic[T]):
     """How an answer of one status is read."""
 
     media_type: str
-    """What its body must be; as in a shell, `*` stands for anything."""
+    """Media type that the body must have; `*` matches anything, as in a shell."""
     sink: Callable[[Mapping[str, str]], Sink[T]]
-    """Makes the place for the body, by the headers."""
+    """Returns the receiver of the body, given the headers."""
 
 
 Reads = Mapping[int, Reading[T]]
-"""The statuses that an answer may have, and how it is read then."""
+"""How an answer is read, for each status that it may have."""
 
 
 def as_json(read: Callable[[Any], T], *statuses: int) -> Reads[T]:
-    """Reads JSON, from which `read` makes the answer; of status 200 if no others are named."""
+    """Return a reader of JSON, from which `read` makes the answer; for status 200 if no statuses are given."""
     return dict.fromkeys(statuses or (200,), Reading(JSON, lambda _: Joined(lambda body: read(json.loads(body)))))
 
 
 def as_document(document: Any) -> Any:
-    """JSON as it is."""
+    """Return JSON unchanged."""
     return document
 
 
 def as_bytes(media_type: str) -> Reads[bytes]:
-    """Keeps the bytes as they are."""
+    """Return a reader that keeps the bytes unchanged."""
     return {200: Reading(media_type, lambda _: Joined(bytes))}
 
 
 def as_text(media_type: str) -> Reads[str]:
-    """Reads text."""
+    """Return a reader of text."""
     return {200: Reading(media_type, lambda _: Joined(bytes.decode))}
 
 
 def as_nothing() -> Reads[None]:
-    """Reads answers that say nothing beside their status."""
+    """Return a reader of answers without content."""
     return {204: Reading("*", lambda _: Joined(lambda _: None))}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Generic[T]):
-    """One request of the contract."""
+    """One request to the service."""
 
     method: str
     path: str
     reads: Reads[T]
     params: Mapping[str, Any] = field(default_factory=dict)
-    """Those that are None are left out."""
+    """Query parameters; those that are None are left out."""
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Body | None = None
     repeatable: bool = True
-    """Whether it does no harm to carry it out twice."""
+    """Whether carrying out the request twice does no harm."""
     done_by: frozenset[str] = frozenset()
-    """Slugs that mean, of a request that is sent again, that it was carried out the first time."""
+    """Slugs of refusals of a repeated request that mean that the first request was carried out."""
     patient: bool = True
-    """Whether to send it again where the service is away or busy; else that is the answer."""
+    """Whether to repeat the request if the service is unavailable or busy, rather than raise at once."""
     read_timeout: float | None = None
-    """Seconds that the service may be silent; None for those of the client."""
+    """Seconds that the service may be silent; None for the client's timeout."""
 
 
 class Attempt(NamedTuple):
-    """A step: send a request once. It gives what the request reads, or an open stream of bytes."""
+    """Step: send a request once. Its result is what the request reads, or an open stream of bytes."""
 
     request: Request[Any]
     keep_open: bool
 
 
 class Sleep(NamedTuple):
-    """A step: wait."""
+    """Step: wait."""
 
     seconds: float
 
 
 class Read(NamedTuple):
-    """A step: the next bytes of an open stream; b"" at its end."""
+    """Step: read the next bytes of an open stream; b"" at its end."""
 
     stream: Any
 
 
 class Close(NamedTuple):
-    """A step: leave an open stream."""
+    """Step: close an open stream."""
 
     stream: Any
 
 
 class Patience(NamedTuple):
-    """A step: for how many seconds requests are sent again."""
+    """Step: get the number of seconds for which requests are repeated."""
 
 
 class Turn(NamedTuple):
-    """A step: wait until the client sends another request. The attempt that follows ends the turn."""
+    """Step: wait until the client may send another request. The attempt that follows ends the turn."""
 
 
 class Give(NamedTuple):
-    """A step: hand a value to whoever iterates."""
+    """Step: pass a value to the code that iterates."""
 
     value: Any
 
@@ -174,21 +174,21 @@ Step = Attempt | Sleep | Read | Close | Patience | Turn | Give
 
 
 class Stream(NamedTuple, Generic[T]):
-    """A call that hands out values one after another."""
+    """A call that yields values one after another."""
 
     flow: Flow[None]
 
 
 def advance(flow: Flow[Any], outcome: Any) -> Step:
-    """The next step of a flow after what came of the one before: a value, or an exception to be thrown into it."""
+    """Resume a flow with the result of its last step, a value or an exception to throw; return the next step."""
     return flow.throw(outcome) if isinstance(outcome, Exception) else flow.send(outcome)
 
 
 def address(*segments: str) -> str:
-    """The path below the service's address that these segments make.
+    """Return the path that these segments form below the service's address.
 
     Raises:
-        ValueError: a segment would lead elsewhere.
+        ValueError: a segment is empty, "." or "..", so that the path would lead elsewhere.
     """
     for one in segments:
         if one in ("", ".", ".."):
@@ -197,17 +197,17 @@ def address(*segments: str) -> str:
 
 
 def preconditions(if_match: str | None, only_new: bool = False) -> dict[str, str]:
-    """The headers of a request that is refused unless what is there has a digest, or unless nothing is there."""
+    """Return headers that make a request fail unless the existing thing has a digest, or unless nothing exists."""
     return tagged("If-Match", if_match) | ({"If-None-Match": "*"} if only_new else {})
 
 
 def tagged(header: str, digest: str | None) -> dict[str, str]:
-    """A header that names the version of a thing by its digest; none for None."""
+    """Return a header that names the version of a thing by its digest; no header if it is None."""
     return {} if digest is None else {header: f'"{digest}"'}
 
 
 def unless_known(reads: Reads[T]) -> Reads[T]:
-    """Reads an answer; NotModified where what was asked for has the digest that was named."""
+    """Return a reader that raises NotModified if the requested thing still has the given digest."""
 
     def sink(_: Mapping[str, str]) -> Sink[T]:
         raise NotModified("it has the digest that was named")
@@ -216,16 +216,16 @@ def unless_known(reads: Reads[T]) -> Reads[T]:
 
 
 def last_segment(link: str) -> str:
-    """The name or id that a link ends with, or that came in the place of a link."""
+    """Return the name or id at the end of a link; a name or id is returned unchanged."""
     return link.rstrip("/").rpartition("/")[2]
 
 
 def written_json(document: Any) -> Body:
-    """A body of JSON, in which arrays are lists.
+    """Return a JSON body, in which arrays are lists.
 
     Raises:
         ValueError: a number is NaN or infinite.
-        TypeError: something has no place in JSON.
+        TypeError: a value cannot be written as JSON.
     """
     return Body(JSON, (json.dumps(document, allow_nan=False, separators=(",", ":"), default=_listed).encode(),))
 

@@ -1,4 +1,4 @@
-"""Rows in the place where the contract wants some: arrays, sparse arrays of SciPy, or rows of a dataset."""
+"""Rows in requests: arrays, sparse arrays of SciPy, or rows of a dataset."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,14 +17,20 @@ from bochner_client.tables import is_missing
 
 @dataclass(frozen=True)
 class DatasetRows:
-    """Rows of a dataset that the service keeps: all, or a sample of `rows` of them that `seed` names."""
+    """Rows of a dataset that is stored in the service.
+
+    Args:
+        dataset: name of the dataset.
+        rows: number of rows to sample; None for all.
+        seed: seed of the sample.
+    """
 
     dataset: str
     rows: int | None = None
     seed: int | None = None
 
     def document(self) -> dict[str, Any]:
-        """As it stands in a body."""
+        """Return the rows as a member of a request body."""
         members = {"dataset": self.dataset, "rows": self.rows, "seed": self.seed}
         return {name: value for name, value in members.items() if value is not None}
 
@@ -34,14 +40,14 @@ class SparseRows(Protocol):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
 
     def tocsr(self) -> Any:
-        """The same in CSR form."""
+        """Return the rows in CSR form."""
 
 
 DenseOrSparse = ArrayLike | SparseRows
-"""An array (n, input_dim) or what NumPy makes one of, or a sparse array of SciPy."""
+"""An array `(n, input_dim)` or what NumPy can convert to one, or a sparse array of SciPy."""
 _FILES = {
     ".npy": NPY,
     ".npz": NPZ,
@@ -49,23 +55,23 @@ _FILES = {
     ".arrows": "application/vnd.apache.arrow.stream",
     ".json": JSON,
 }
-"""Media types of files, by the ends of their names."""
+"""Media types of files, by the suffixes of their names."""
 Rows = DenseOrSparse | DatasetRows
-"""The same, or rows of a dataset."""
+"""Dense or sparse rows, or rows of a dataset."""
 
 
 def is_sparse(rows: Rows) -> TypeGuard[SparseRows]:
-    """Whether it is a sparse array. SciPy need not be there to tell."""
+    """Whether the rows are a sparse array; works without SciPy."""
     return hasattr(rows, "tocsr")
 
 
 def is_dense(rows: Rows) -> TypeGuard[ArrayLike]:
-    """Whether it is an array, or what NumPy makes one of."""
+    """Whether the rows are an array or what NumPy can convert to one."""
     return not isinstance(rows, DatasetRows) and not is_sparse(rows)
 
 
 def as_member(rows: Rows) -> Any:
-    """Rows as a member of a JSON body."""
+    """Return rows as a member of a JSON body."""
     if is_dense(rows):
         return base64_of(rows)
     if is_sparse(rows):
@@ -74,12 +80,12 @@ def as_member(rows: Rows) -> Any:
 
 
 def vectors_body(rows: Rows) -> Body:
-    """A body of rows: dense ones as .npy, all else as JSON."""
+    """Return a body of rows: dense rows as .npy, all others as JSON."""
     return npy(rows) if is_dense(rows) else written_json({"vectors": as_member(rows)})
 
 
 def dataset_body(rows: DenseOrSparse | str | PathLike[str]) -> Body:
-    """A body of rows to keep: dense ones as .npy, sparse ones as JSON with the length of a row, a file as it is."""
+    """Return a body of rows to store: dense rows as .npy, sparse ones as JSON with `input_dim`, a file unchanged."""
     if isinstance(rows, str | PathLike):
         return _file(Path(rows))
     if is_sparse(rows):
@@ -88,7 +94,7 @@ def dataset_body(rows: DenseOrSparse | str | PathLike[str]) -> Body:
 
 
 def sample_members(rows: Rows | None) -> Mapping[str, Any]:
-    """Rows as members of a JSON body that has options beside them; none for None."""
+    """Return rows as members of a JSON body that also has options; no members for None."""
     if rows is None:
         return {}
     if isinstance(rows, DatasetRows):
@@ -97,10 +103,10 @@ def sample_members(rows: Rows | None) -> Mapping[str, Any]:
 
 
 def listed(values: Iterable[object], called: str) -> list[Any]:
-    """Ids or tags as JSON has them, from a list, an array, or a column of any frame; None where one is missing.
+    """Return ids or tags as JSON values, from a list, an array or a column of any data frame; None for missing ones.
 
     Raises:
-        ValueError: it is one string.
+        ValueError: the values are a single string.
     """
     if isinstance(values, str | bytes):
         raise ValueError(f"expected one of the {called} for each vector, got the string {values!r}")
@@ -122,10 +128,10 @@ def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
 
 
 def _file(path: Path) -> Body:
-    """A body of a file, which is read while it is sent.
+    """Return a body with the content of a file, which is read while it is sent.
 
     Raises:
-        ValueError: nothing is known of files of its name.
+        ValueError: the suffix of the file's name is unknown.
     """
     if path.suffix not in _FILES:
         raise ValueError(f"{path.name} came; a file whose name ends with {', '.join(_FILES)} is wanted")
@@ -133,5 +139,5 @@ def _file(path: Path) -> Body:
 
 
 def _with_nulls(values: list[Any]) -> list[Any]:
-    """NaN, which stands for a missing number, as null."""
+    """Return the values with NaN, which stands for a missing number, replaced by None."""
     return [None if value != value else value for value in values]

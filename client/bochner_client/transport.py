@@ -1,4 +1,4 @@
-"""What both clients do alike: they set up httpx, write requests for it, and make exceptions of what it says."""
+"""Common parts of both clients: setting up httpx, building its requests, and converting its errors."""
 
 import json
 import warnings
@@ -21,14 +21,14 @@ TIMEOUT_SECONDS = 60.0
 PATIENCE_SECONDS = 60.0
 
 _LONGEST_TEXT = 200
-# From where a client reads the head of an answer, by way of a call's steps, to who has called it.
+# Stack frames between the code that reads the head of an answer and the caller of the client's method.
 _FRAMES_UP = 6
-# Nothing reached the service when these are raised.
+# Errors that are raised before anything has reached the service.
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
 class Options(TypedDict):
-    """What an httpx client is made with."""
+    """Arguments of an httpx client."""
 
     base_url: httpx.URL
     headers: dict[str, str]
@@ -38,19 +38,19 @@ class Options(TypedDict):
 
 
 def options(url: str | None, key: str | None, timeout: float | httpx.Timeout, verify: Any) -> Options:
-    """The options of an httpx client for the service at a URL; ValueError if URL or key are none."""
+    """Return the arguments of an httpx client for the service at a URL; ValueError if the URL or the key is invalid."""
     base, key = httpx.URL(url_of(url)), key_of(key)
     # Arrays hardly shrink, and take long to compress.
     headers = {"Accept-Encoding": "identity"} | ({} if key is None else {"Authorization": f"Bearer {key}"})
-    # To read the certificates of all authorities takes long, and plain HTTP needs none.
+    # Loading the certificates of all authorities takes long, and plain HTTP needs none.
     is_plain = verify is True and base.scheme == "http"
-    # Who waits for jobs holds a connection each.
+    # No limit, as each wait for a job holds a connection.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=30)
     return Options(base_url=base, headers=headers, timeout=timeout, verify=False if is_plain else verify, limits=limits)
 
 
 def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
-    """What httpx builds a request from, but for its content. `timeout` is that of the client."""
+    """Return the arguments of an httpx request, without its content. `timeout` is the client's timeout."""
     headers = {**request.headers}
     if request.body is not None:
         headers |= {"Content-Type": request.body.media_type, "Content-Length": str(request.body.length)}
@@ -68,7 +68,7 @@ def arguments(request: Request[Any], timeout: httpx.Timeout) -> dict[str, Any]:
 
 
 def _proxy_of(url: httpx.URL) -> httpx.URL | None:
-    """The proxy that httpx asks in the place of a URL, without its user and password; None for none."""
+    """Return the proxy that httpx uses for a URL, without user and password; None if it uses none."""
     proxies = getproxies()
     found = proxies.get(url.scheme) or proxies.get("all")
     if not found or proxy_bypass(url.host):
@@ -78,7 +78,7 @@ def _proxy_of(url: httpx.URL) -> httpx.URL | None:
 
 @contextmanager
 def away(url: httpx.URL) -> Iterator[None]:
-    """Within it, what httpx raises becomes what this client raises."""
+    """Convert the exceptions that httpx raises in the with block to exceptions of this client."""
     url = url.copy_with(userinfo=b"")
     try:
         yield
@@ -86,7 +86,7 @@ def away(url: httpx.URL) -> Iterator[None]:
         raise InvalidAnswer(f"{url} sent an answer that cannot be decompressed: {error}") from error
     except httpx.TransportError as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
-            raise InvalidAnswer(f"{url} is not trusted: {error}") from error  # and will not be a moment later
+            raise InvalidAnswer(f"{url} is not trusted: {error}") from error  # repeating the request would not help
         said = str(error) or type(error).__name__
         if (proxy := _proxy_of(url)) is not None:
             said = f"the proxy at {proxy} {'did not answer' if isinstance(error, _UNSENT) else 'failed'}: {said}"
@@ -94,12 +94,12 @@ def away(url: httpx.URL) -> Iterator[None]:
 
 
 def refused(response: httpx.Response) -> Refused:
-    """The exception of an answer with a status of 400 or above, whose body has been read."""
+    """Return the exception for an answer with a status of 400 or above, whose body has been read."""
     return refusal(response.status_code, _problem(response), _retry_after(response.headers.get("Retry-After")))
 
 
 def reading(request: Request[Any], response: httpx.Response) -> Reading[Any]:
-    """How the answer to a request is read; InvalidAnswer if its status or its media type is none that it may have."""
+    """Return how to read the answer to a request; InvalidAnswer if its status or media type is not expected."""
     status, headers = response.status_code, response.headers
     came = headers.get("Content-Type", "").partition(";")[0].strip().lower()
     found = request.reads.get(status)
@@ -111,7 +111,7 @@ def reading(request: Request[Any], response: httpx.Response) -> Reading[Any]:
 
 
 def heed(headers: httpx.Headers) -> None:
-    """Warn of what the service finds doubtful about its answer, at the line that has called a client."""
+    """Raise a Python warning at the line that called the client, if the service warns about its answer."""
     if (said := headers.get("Bochner-Warning")) is not None:
         warnings.warn(said, BochnerWarning, stacklevel=_FRAMES_UP)
 
@@ -128,7 +128,7 @@ def _problem(response: httpx.Response) -> dict[str, Any]:
 
 
 def _retry_after(text: str | None) -> float | None:
-    """Seconds, of a number or a date (RFC 9110, 10.2.3); None if it is neither."""
+    """Return the seconds of a `Retry-After`, a number or a date (RFC 9110, 10.2.3); None if it is neither."""
     if text is None:
         return None
     try:
