@@ -81,9 +81,9 @@ class Map:
         Args:
             rows: the rows `(n, input_dim)`.
             encoding: name of an `Encoding`; None for the map's default.
-            bits: bits of each code, for encodings that take a number of bits.
-            bits_of: name of a `BitsOf`.
-            rows_per_band: number of codes that one fingerprint combines.
+            bits: bits of a code: 1 to 16 for b_bit, packed and one_hot, 32 or 64 for fingerprint.
+            bits_of: name of a `BitsOf`, the number from which codes take their bits.
+            rows_per_band: number of signed codes (of Fourier maps) that one fingerprint combines.
             on_zero: "refuse" to raise for rows that are all zero, "mark" to give them codes of −1.
 
         Raises:

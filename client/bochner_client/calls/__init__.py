@@ -1,1 +1,1 @@
-"""Every call of the contract, once: functions that give a request, or the steps of several. Clients carry them out."""
+"""Calls of the HTTP API, each defined once, as a function that returns a request or the steps of several."""

@@ -1,4 +1,4 @@
-"""Datasets: create, list, look at, delete."""
+"""Calls for datasets: create, list, read, delete."""
 
 from os import PathLike
 
@@ -17,20 +17,23 @@ def put_dataset(
     if_match: str | None = None,
     only_new: bool = False,
 ) -> Request[DatasetRecord]:
-    """Keep rows under a name, for `ttl` seconds or until they are deleted.
+    """Store rows under a name, for `ttl` seconds or until they are deleted.
 
-    If the same rows are there already, they now live as long as `ttl` says.
+    If the dataset exists with the same rows, its remaining lifetime is set to `ttl`.
 
     Args:
-        name: the dataset's name.
-        rows: the rows; or the path of a file of them: .npy, .npz, .parquet, .arrows (an Arrow stream) or .json.
-        ttl: seconds that it lives; until it is deleted without it.
-        if_match: the digest that a dataset of the name has.
-        only_new: whether to refuse to find one.
+        name: name of the dataset.
+        rows: the rows, or the path of a file of rows: .npy, .npz, .parquet, .arrows (an Arrow stream) or .json.
+        ttl: seconds that the dataset lives; None for until it is deleted.
+        if_match: digest that an existing dataset with the name must have.
+        only_new: whether to fail if a dataset with the name exists.
+
+    Returns:
+        The record of the dataset.
 
     Raises:
-        DatasetExists: other rows have the name.
-        PreconditionFailed: `if_match` or `only_new` does not hold.
+        DatasetExists: the name is taken by other rows.
+        PreconditionFailed: the condition of `if_match` or `only_new` is not met.
     """
     return Request(
         method="PUT",
@@ -39,12 +42,12 @@ def put_dataset(
         headers=preconditions(if_match, only_new),
         body=dataset_body(rows),
         reads=as_json(DatasetRecord.read, 200, 201),
-        repeatable=not only_new,  # it would find what it has made itself
+        repeatable=not only_new,  # a repetition would find the dataset that the first request made
     )
 
 
 def get_dataset(name: str, *, if_none_match: str | None = None) -> Request[DatasetRecord]:
-    """Look at a dataset; NotModified if it still has the digest `if_none_match`."""
+    """Return the record of a dataset; NotModified if the dataset still has the digest `if_none_match`."""
     return Request(
         method="GET",
         path=address("v1", "datasets", name),
@@ -54,7 +57,13 @@ def get_dataset(name: str, *, if_none_match: str | None = None) -> Request[Datas
 
 
 def list_datasets(prefix: str = "", *, limit: int = 100, cursor: str | None = None) -> Request[DatasetPage]:
-    """One page of the datasets whose names begin so, in order of their names."""
+    """Return one page of the datasets whose names begin with `prefix`, in order of their names.
+
+    Args:
+        prefix: beginning of the names.
+        limit: most datasets on the page.
+        cursor: `next` of the previous page; None for the first page.
+    """
     return Request(
         method="GET",
         path="/v1/datasets",
@@ -64,12 +73,12 @@ def list_datasets(prefix: str = "", *, limit: int = 100, cursor: str | None = No
 
 
 def iter_datasets(prefix: str = "") -> Stream[DatasetRecord]:
-    """All datasets whose names begin so, in order of their names."""
+    """Iterate over all datasets whose names begin with `prefix`, in order of their names."""
     return paged(lambda cursor: list_datasets(prefix, cursor=cursor), lambda page: page.datasets)
 
 
 def delete_dataset(name: str, *, if_match: str | None = None) -> Request[None]:
-    """Delete a dataset and everything kept for it; PreconditionFailed if it has another digest than `if_match`."""
+    """Delete a dataset and everything stored for it; PreconditionFailed if it has another digest than `if_match`."""
     return Request(
         method="DELETE",
         path=address("v1", "datasets", name),

@@ -1,4 +1,4 @@
-"""Indexes: create, list, look at, delete; put vectors into them, take them out, search, find duplicates."""
+"""Calls for indexes: create, list, read, delete; add, delete and search vectors, find duplicates."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from bochner_client.requests import (
 from bochner_client.rows import Rows, as_member, listed, sample_members
 
 Keep = Literal["codes", "vectors"]
-"""What an index keeps of vectors."""
+"""What an index stores of each vector."""
 
 
 def put_index(
@@ -37,28 +37,32 @@ def put_index(
     progress: Progress = False,
     timeout: float | None = None,
 ) -> Flow[IndexRecord]:
-    """Make an index over a map, or find that the same one is there; wait until it is ready.
+    """Create an index over a map, unless the same index exists; wait until it is ready.
 
     Args:
-        name: the index's name.
-        map: name of a map that gives codes. It stays as long as the index does.
-        bands: a search looks at the vectors that agree in all codes of one of so many bands; without, at all codes.
-        rows_per_band: codes of a band.
-        target: in the place of bands, what searches are to find: `recall`, `k`, and the name of a `dataset` of rows
+        name: name of the index.
+        map: name of a map that can compute codes. The map is kept as long as the index exists.
+        bands: number of bands: a search only looks at vectors that agree in all codes of one of them. None to scan all
+            codes.
+        rows_per_band: number of codes in a band.
+        target: what searches are to find, to choose the bands by: `recall`, `k`, and the name of a `dataset` of rows
             like those that the index will hold.
-        keep: `vectors` for the best candidates to be compared exactly.
-        ttl: seconds that it lives after its last use; until it is deleted without it.
-        wait: whether to follow the job that finds bands for a target, if it takes one. Otherwise the record may say
-            `building`.
-        progress: how that job shows; see `Job.wait`.
-        timeout: seconds to wait for it.
+        keep: `codes`, or `vectors` to compare the best candidates exactly.
+        ttl: seconds that the index lives after its last use; None for until it is deleted.
+        wait: whether to wait for the job that finds bands for a target, if there is one. Otherwise the status of the
+            record may be `building`.
+        progress: how to show the progress of the job; see `Job.wait`.
+        timeout: seconds to wait for the job.
+
+    Returns:
+        The record of the index.
 
     Raises:
-        IndexExists: another one has the name.
-        MapNotFound: there is no such map.
-        InvalidInput: nothing has the recall of the target.
-        JobFailed: it could not be made.
-        TimeoutError: it was not made in time; the job goes on.
+        IndexExists: the name is taken by another index.
+        MapNotFound: the map does not exist.
+        InvalidInput: no bands reach the recall of the target.
+        JobFailed: the index could not be made.
+        TimeoutError: the index was not ready in time; the job goes on.
     """
     asked = {"map": map, "bands": bands, "rows_per_band": rows_per_band, "target": target, "keep": keep}
     record = yield from exchange(
@@ -77,12 +81,18 @@ def put_index(
 
 
 def get_index(name: str) -> Request[IndexRecord]:
-    """Look at an index."""
+    """Return the record of an index."""
     return Request(method="GET", path=address("v1", "indexes", name), reads=as_json(IndexRecord.read))
 
 
 def list_indexes(prefix: str = "", *, limit: int = 100, cursor: str | None = None) -> Request[IndexPage]:
-    """One page of the indexes whose names begin so, in order of their names."""
+    """Return one page of the indexes whose names begin with `prefix`, in order of their names.
+
+    Args:
+        prefix: beginning of the names.
+        limit: most indexes on the page.
+        cursor: `next` of the previous page; None for the first page.
+    """
     return Request(
         method="GET",
         path="/v1/indexes",
@@ -92,12 +102,12 @@ def list_indexes(prefix: str = "", *, limit: int = 100, cursor: str | None = Non
 
 
 def iter_indexes(prefix: str = "") -> Stream[IndexRecord]:
-    """All indexes whose names begin so, in order of their names."""
+    """Iterate over all indexes whose names begin with `prefix`, in order of their names."""
     return paged(lambda cursor: list_indexes(prefix, cursor=cursor), lambda page: page.indexes)
 
 
 def delete_index(name: str) -> Request[None]:
-    """Delete an index and all that it holds."""
+    """Delete an index with all its vectors."""
     return Request(
         method="DELETE",
         path=address("v1", "indexes", name),
@@ -109,19 +119,22 @@ def delete_index(name: str) -> Request[None]:
 def upsert_vectors(
     name: str, ids: Iterable[object] | None, vectors: Rows, tags: Iterable[object] | None = None
 ) -> Request[int]:
-    """Put vectors into an index, in the place of those with the same ids: all of them, or none. How many they are.
+    """Put vectors into an index, replacing those with the same ids. Either all vectors are put or none.
 
     Args:
-        name: the index's name.
-        ids: whole numbers or strings, each once, as a list, an array or a column of a frame; None for those that a
-            dataset has.
+        name: name of the index.
+        ids: distinct whole numbers or strings, as a list, an array or a column of a data frame; None for the ids of a
+            dataset.
         vectors: the rows, one for each id.
-        tags: one for each, for searches to go by; None, or a missing value, for those without.
+        tags: a tag for each vector, by which searches can filter; missing values, or None, for vectors without a tag.
+
+    Returns:
+        The number of vectors.
 
     Raises:
-        InvalidInput: a row has no codes, or ids or tags are none.
-        TooLarge: they are too many for one request, or for the memory of the service.
-        QuotaExceeded: there is no room for them.
+        InvalidInput: a row has no codes, or ids or tags are not valid.
+        TooLarge: there are too many vectors for one request, or for the memory of the service.
+        QuotaExceeded: there is no room for the vectors.
     """
     body: dict[str, Any] = {"vectors": as_member(vectors)}
     if ids is not None:
@@ -137,7 +150,7 @@ def upsert_vectors(
 
 
 def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as the contract has it
-    """Take a vector out of an index; VectorNotFound if there is none of this id."""
+    """Delete a vector from an index; VectorNotFound if the index has no vector with this id."""
     return Request(
         method="DELETE",
         path=address("v1", "indexes", name, "vectors", str(id)),
@@ -156,19 +169,22 @@ def search_index(
     exact: bool | None = None,
     tag: str | None = None,
 ) -> Request[tuple[SearchResult, ...]]:
-    """The vectors of an index that are nearest to each row, best first: a result for each row.
+    """Return the vectors of an index that are nearest to each row, best first.
 
     Args:
-        name: the index's name.
+        name: name of the index.
         vectors: the rows.
-        k: most vectors for each.
-        min_similarity: the similarity that a vector must have.
-        exact: whether the best candidates are compared exactly; without it, where vectors are kept.
-        tag: the tag that a vector must have.
+        k: most vectors to return for each row.
+        min_similarity: least similarity that a vector must have.
+        exact: whether to compare the best candidates exactly; None to do so if the index keeps vectors.
+        tag: tag that a vector must have.
+
+    Returns:
+        A result for each row.
 
     Raises:
-        InvalidInput: a row has no codes, or exact similarities are asked of an index that keeps codes alone.
-        TooLarge: it is too much for one request.
+        InvalidInput: a row has no codes, or `exact` is True for an index that keeps codes only.
+        TooLarge: the search is too much work for one request.
     """
     asked = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag}
     options = {member: value for member, value in asked.items() if value is not None}
@@ -183,24 +199,27 @@ def search_index(
 def find_duplicates(
     name: str, min_similarity: float, *, timeout: float | None = None, progress: Progress = False
 ) -> Flow[Duplicates]:
-    """The clusters of vectors of an index whose estimated similarity is as large, or that such vectors join.
+    """Find clusters of vectors in an index that are connected by pairs of at least the given estimated similarity.
 
     Args:
-        name: the index's name.
-        min_similarity: above 0, at most 1. The lower it is, the longer it takes.
-        timeout: seconds to wait for the job that finds them.
-        progress: True for a progress bar, or a function that is told of each event of the job.
+        name: name of the index.
+        min_similarity: above 0, at most 1. The lower it is, the longer the search takes.
+        timeout: seconds to wait for the job that finds the clusters.
+        progress: True for a progress bar, or a function that is called with each event of the job.
+
+    Returns:
+        The clusters.
 
     Raises:
-        JobFailed: the job failed, as of an index that was deleted meanwhile.
-        TimeoutError: the job had not ended in time. It goes on.
+        JobFailed: the job failed, for example because the index was deleted meanwhile.
+        TimeoutError: the job has not ended in time. It goes on.
     """
     job = yield from start_duplicates(name, min_similarity)
     return Duplicates.read((yield from wait_for_result(job, timeout=timeout, progress=progress)))
 
 
 def start_duplicates(name: str, min_similarity: float) -> Flow[str]:
-    """Have a job find the duplicates in an index; arguments are those of `find_duplicates`."""
+    """Start a job that finds the duplicates in an index; arguments are those of `find_duplicates`."""
     request = Request(
         method="POST",
         path=address("v1", "indexes", name, "duplicates"),

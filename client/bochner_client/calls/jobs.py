@@ -1,4 +1,4 @@
-"""Jobs: list, look at, watch, wait for, cancel, and fetch their results."""
+"""Calls for jobs: list, read, watch, wait, cancel, and fetch results."""
 
 import math
 import time
@@ -32,19 +32,26 @@ from bochner_client.requests import (
     last_segment,
 )
 
-# The service is silent for ten seconds at most.
+# The service sends something at least every ten seconds.
 _SILENCE_SECONDS = 30.0
-# How far past its time a wait may go on.
+# How long a wait may exceed its timeout.
 _TOLERANCE_SECONDS = 0.5
 _PAUSE_SECONDS = 0.25
-# The longest pause between two requests: who would wait past the deadline has waited until so shortly before it.
+# Longest pause between two requests. If a request fails closer than this to the deadline, the next attempt would be too
+# late, so the wait has timed out.
 _NEAR_SECONDS = 10.0
 _EVENTS: dict[int, Reading[Any]] = {**as_bytes("text/event-stream"), **as_nothing()}
 _MADE: dict[str, type[IndexRecord | MapRecord]] = {"indexes": IndexRecord, "maps": MapRecord}
 
 
 def list_jobs(state: State | None = None, *, limit: int = 100, cursor: str | None = None) -> Request[JobPage]:
-    """One page of the jobs, oldest first. With `state` a page may be short and not be the last: go by `next`."""
+    """Return one page of the jobs, oldest first.
+
+    Args:
+        state: state of the jobs. With it, a page may be short although more follow: rely on `next`.
+        limit: most jobs on the page.
+        cursor: `next` of the previous page; None for the first page.
+    """
     return Request(
         method="GET",
         path="/v1/jobs",
@@ -54,20 +61,20 @@ def list_jobs(state: State | None = None, *, limit: int = 100, cursor: str | Non
 
 
 def iter_jobs(state: State | None = None) -> Stream[JobRecord]:
-    """All jobs, oldest first."""
+    """Iterate over all jobs, or those in a state, oldest first."""
     return paged(lambda cursor: list_jobs(state, cursor=cursor), lambda page: page.jobs)
 
 
 def get_job(job: str) -> Request[JobRecord]:
-    """Look at a job, named by its id or link."""
+    """Return the record of a job, given its id or link."""
     return Request(method="GET", path=_path(job), reads=as_json(JobRecord.read))
 
 
 def cancel_job(job: str) -> Flow[JobRecord]:
-    """Cancel a job. One that waits is `cancelled` at once, one that runs within two seconds.
+    """Cancel a job. A queued job is `cancelled` at once, a running job within two seconds.
 
     Raises:
-        JobHasEnded: there is nothing to cancel any more.
+        JobHasEnded: the job has ended and cannot be cancelled.
     """
     request = Request(
         method="DELETE", path=_path(job), reads=as_json(JobRecord.read, 202), done_by=frozenset({"job-has-ended"})
@@ -79,10 +86,10 @@ def cancel_job(job: str) -> Flow[JobRecord]:
 
 
 def get_job_result(job: str) -> Flow[Any]:
-    """The result of a job: what the request would have been answered, or the record of the map or index that it made.
+    """Return the result of a job: what its request would have returned, or the record of the map or index that it made.
 
     Raises:
-        JobHasNoResult: it has not succeeded.
+        JobHasNoResult: the job has not succeeded.
     """
     reads = {**as_json(as_document), 303: Reading("*", lambda headers: Joined(lambda _: _made(headers["location"])))}
     found = yield from exchange(Request(method="GET", path=_path(job, "result"), headers={"Accept": JSON}, reads=reads))
@@ -90,35 +97,35 @@ def get_job_result(job: str) -> Flow[Any]:
 
 
 def _made(link: str) -> Request[Any]:
-    """Look at the map or the index that a job has made, by its link."""
+    """Return the request for the record of the map or index that a job has made, given its link."""
     kind, name = link.split("/")[-2:]
     return Request(method="GET", path=address("v1", kind, name), reads=as_json(_MADE[kind].read))
 
 
 def get_job_picture(job: str, media_type: str = "image/svg+xml") -> Request[bytes]:
-    """The picture of a job's result, where it has one."""
+    """Return the plot of a job's result as a file of the media type, if the result has one."""
     return Request(method="GET", path=_path(job, "result"), headers={"Accept": media_type}, reads=as_bytes(media_type))
 
 
 def watch_job(job: str, *, after: str | None = None) -> Stream[JobEvent]:
-    """What a job is at, event by event, to its end; after the event of this `event_id`, if one is given.
+    """Iterate over the events of a job until it ends, starting after the event with id `after`, if given.
 
-    Where the connection breaks off, or the service is restarted, it goes on after the last event that came.
+    If the connection is interrupted, or the service restarts, the iteration continues after the last event received.
     """
     return Stream(_events(job, after, math.inf))
 
 
 def wait_for_job(job: str, *, timeout: float | None = None, progress: Progress = False) -> Flow[JobRecord]:
-    """Wait until a job has succeeded; its record.
+    """Wait until a job has succeeded, and return its record.
 
     Args:
-        job: its id or link.
-        timeout: seconds to wait.
-        progress: True for a progress bar, or a function that is told of each event.
+        job: id or link of the job.
+        timeout: seconds to wait; None for no limit.
+        progress: True for a progress bar, or a function that is called with each event.
 
     Raises:
-        JobFailed: it failed, or was cancelled.
-        TimeoutError: it had not ended in time. It goes on.
+        JobFailed: the job failed, or was cancelled.
+        TimeoutError: the job has not ended in time. It goes on.
     """
     deadline = math.inf if timeout is None else time.monotonic() + timeout
     try:
@@ -133,17 +140,17 @@ def wait_for_job(job: str, *, timeout: float | None = None, progress: Progress =
 
 
 def wait_for_result(job: str, *, timeout: float | None = None, progress: Progress = False) -> Flow[Any]:
-    """Wait until a job has succeeded; its result. Arguments and exceptions are those of `wait_for_job`."""
+    """Wait until a job has succeeded, and return its result. Arguments and exceptions are those of `wait_for_job`."""
     yield from wait_for_job(job, timeout=timeout, progress=progress)
     return (yield from get_job_result(job))
 
 
 class _TimeIsOver(Exception):
-    """A job has not ended in time."""
+    """A job has not ended before the deadline."""
 
 
 def _events(job: str, after: str | None, deadline: float) -> Flow[None]:
-    """Give the events of a job; _TimeIsOver at the deadline, a moment as `time.monotonic` tells it."""
+    """Yield the events of a job; raise _TimeIsOver at the deadline, a time of `time.monotonic`."""
     while True:
         silence = min(_SILENCE_SECONDS, deadline - time.monotonic())
         stream = yield from _listened(job, after, silence, deadline)
@@ -158,13 +165,16 @@ def _events(job: str, after: str | None, deadline: float) -> Flow[None]:
                     if event.last:
                         return
                 if time.monotonic() + silence > deadline + _TOLERANCE_SECONDS:
-                    break  # else a silent service could hold it up for longer
+                    break  # otherwise a silent service could delay the end of the wait
         yield Close(stream)
         yield Sleep(_PAUSE_SECONDS)
 
 
 def _listened(job: str, after: str | None, silence: float, deadline: float) -> Flow[Any]:
-    """An open stream of events after one of them, which breaks off when it is silent for so long; None at their end."""
+    """Return a stream of the events after `after`, which breaks off after `silence` seconds without data.
+
+    Returns None if there are no more events. Raises _TimeIsOver at the deadline.
+    """
     if silence <= 0:
         raise _TimeIsOver
     request = Request(
@@ -183,7 +193,7 @@ def _listened(job: str, after: str | None, silence: float, deadline: float) -> F
 
 
 def _heard(flow: Flow[None], hear: Hear) -> Flow[None]:
-    """The steps of a flow, whose values are told and not given."""
+    """Carry out a flow, but pass its values to `hear` instead of yielding them."""
     outcome: Any = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Keys: create, list, revoke. All of them want a key with role admin."""
+"""Calls for keys: create, list, revoke. All need a key with the role admin."""
 
 from datetime import datetime
 
@@ -15,17 +15,20 @@ def create_key(
     quota: int | None = None,
     expires_at: datetime | None = None,
 ) -> Request[CreatedKey]:
-    """Create a key; `key` of the answer is the key itself, which is shown this once.
+    """Create a key.
+
+    The request is not repeated if its answer is lost: there would be two keys, the first of them unknown to anybody.
 
     Args:
-        name: what it is for.
-        role: what it may do.
-        rate: requests a second; any number without it.
-        burst: requests at once after a pause; those of one second without it.
-        quota: bytes that what it creates may take; any number without it.
-        expires_at: when it ends to be valid, with a time zone; never without it.
+        name: purpose of the key.
+        role: what the key may be used for.
+        rate: requests per second; None for no limit.
+        burst: requests that may come at once after a pause; None for those of one second.
+        quota: bytes that everything created with the key may take; None for no limit.
+        expires_at: time with a time zone after which the key is invalid; None for never.
 
-    Where the answer is lost it is not asked for again: there would be two keys, and nobody would know the first.
+    Returns:
+        The record of the key; its member `key` is the secret text, which is shown only here.
     """
     asked = {"name": name, "role": role, "rate": rate, "burst": burst, "quota": quota}
     asked |= {"expires_at": None if expires_at is None else expires_at.isoformat()}
@@ -39,14 +42,14 @@ def create_key(
 
 
 def list_keys() -> Request[list[KeyRecord]]:
-    """All keys, oldest first, without their texts."""
+    """Return all keys, oldest first, without their secret texts."""
     return Request(
         method="GET", path="/v1/keys", reads=as_json(lambda document: [KeyRecord.read(one) for one in document["keys"]])
     )
 
 
 def revoke_key(key_id: str) -> Request[None]:
-    """Revoke a key. Within a second no process of the service takes it any more."""
+    """Revoke a key. Within a second, no process of the service accepts it any more."""
     return Request(
         method="DELETE",
         path=address("v1", "keys", key_id),

@@ -1,4 +1,4 @@
-"""Maps of the service in the process at hand, for work in bulk without HTTP."""
+"""Maps of the service that compute in this process, for bulk work without HTTP."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 
 
 def local(name: str, *, threads: int = 0) -> Flow[bochner.Map]:
-    """A map that computes here: features, kernels and codes of the service bit for bit, by its own code.
+    """Fetch a map that computes in this process, with the service's own code: results are the same, bit for bit.
 
     Args:
-        name: the map's name.
-        threads: how many it may use; 0 for all processors. They change no result.
+        name: name of the map.
+        threads: number of threads that the map may use; 0 for all processors. It does not change results.
+
+    Returns:
+        The map, which computes features, kernels and codes.
 
     Raises:
-        ImportError: the package `bochner` is not there.
+        ImportError: the package `bochner` is not installed.
     """
     try:
         import bochner

@@ -1,4 +1,4 @@
-"""Maps: create, list, look at, take away, delete; and their frozen arrays."""
+"""Calls for maps: create, list, read, export, delete, and fetch their frozen arrays."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -41,7 +41,7 @@ FrozenArray = Literal[
     "landmark_ends",
     "root",
 ]
-"""Arrays that a map may have."""
+"""Names of the arrays that a map may have."""
 
 
 def put_map(
@@ -55,24 +55,29 @@ def put_map(
     progress: Progress = False,
     timeout: float | None = None,
 ) -> Flow[MapRecord]:
-    """Create a map, or find that the same one is there; wait until it is ready.
+    """Create a map, unless the same map exists; wait until it is ready.
 
     Args:
-        name: the map's name.
-        spec: what it is to be, as the contract says; bytes are sent as they are.
-        ttl: seconds that it lives after its last use; for ever without it.
-        if_match: the digest that a map of the name has.
-        only_new: whether to refuse to find one.
-        wait: whether to follow the job that builds it, if it takes one. Otherwise the record may say `building`.
-        progress: how that job shows; see `Job.wait`.
-        timeout: seconds to wait for it.
+        name: name of the map.
+        spec: the spec, as the HTTP API defines it; bytes are sent unchanged.
+        ttl: seconds that the map lives after its last use; None for ever.
+        if_match: digest that an existing map with the name must have.
+        only_new: whether to fail if a map with the name exists.
+        wait: whether to wait for the job that builds the map, if there is one. Otherwise the status of the record may
+            be
+            `building`.
+        progress: how to show the progress of the job; see `Job.wait`.
+        timeout: seconds to wait for the job.
+
+    Returns:
+        The record of the map.
 
     Raises:
-        MapExists: another map has the name.
-        InvalidInput: there is no such map.
-        PreconditionFailed: `if_match` or `only_new` does not hold.
-        JobFailed: it could not be built.
-        TimeoutError: it was not ready in time; the job goes on.
+        MapExists: the name is taken by another map.
+        InvalidInput: the spec is not valid.
+        PreconditionFailed: the condition of `if_match` or `only_new` is not met.
+        JobFailed: the map could not be built.
+        TimeoutError: the map was not ready in time; the job goes on.
     """
     record = yield from exchange(
         Request(
@@ -82,7 +87,7 @@ def put_map(
             headers=preconditions(if_match, only_new),
             body=_spec_body(spec),
             reads=as_json(MapRecord.read, 200, 201, 202),
-            repeatable=not only_new,  # it would find what it has made itself
+            repeatable=not only_new,  # a repetition would find the map that the first request made
         )
     )
     if wait and record.job is not None:
@@ -92,7 +97,7 @@ def put_map(
 
 
 def preview_map(name: str, spec: Mapping[str, Any] | bytes) -> Request[MapPreview]:
-    """What `put_map` would make and cost: everything is checked, and nothing is stored."""
+    """Return what `put_map` would make, and at what cost: everything is checked, nothing is stored."""
     return Request(
         method="PUT",
         path=address("v1", "maps", name),
@@ -103,7 +108,7 @@ def preview_map(name: str, spec: Mapping[str, Any] | bytes) -> Request[MapPrevie
 
 
 def get_map(name: str, *, if_none_match: str | None = None) -> Request[MapRecord]:
-    """Look at a map; NotModified if it still has the digest `if_none_match`."""
+    """Return the record of a map; NotModified if the map still has the digest `if_none_match`."""
     return Request(
         method="GET",
         path=address("v1", "maps", name),
@@ -113,7 +118,13 @@ def get_map(name: str, *, if_none_match: str | None = None) -> Request[MapRecord
 
 
 def list_maps(prefix: str = "", *, limit: int = 100, cursor: str | None = None) -> Request[MapPage]:
-    """One page of the maps whose names begin so, in order of their names."""
+    """Return one page of the maps whose names begin with `prefix`, in order of their names.
+
+    Args:
+        prefix: beginning of the names.
+        limit: most maps on the page.
+        cursor: `next` of the previous page; None for the first page.
+    """
     return Request(
         method="GET",
         path="/v1/maps",
@@ -123,12 +134,12 @@ def list_maps(prefix: str = "", *, limit: int = 100, cursor: str | None = None) 
 
 
 def iter_maps(prefix: str = "") -> Stream[MapRecord]:
-    """All maps whose names begin so, in order of their names."""
+    """Iterate over all maps whose names begin with `prefix`, in order of their names."""
     return paged(lambda cursor: list_maps(prefix, cursor=cursor), lambda page: page.maps)
 
 
 def delete_map(name: str, *, if_match: str | None = None) -> Request[None]:
-    """Delete a map and everything kept for it; PreconditionFailed if it has another digest than `if_match`."""
+    """Delete a map and everything stored for it; PreconditionFailed if it has another digest than `if_match`."""
     return Request(
         method="DELETE",
         path=address("v1", "maps", name),
@@ -141,7 +152,13 @@ def delete_map(name: str, *, if_match: str | None = None) -> Request[None]:
 def get_array(
     name: str, array: FrozenArray, *, dtype: DTypeLike | None = None, out: Array | None = None
 ) -> Request[Array]:
-    """Fetch a frozen array of a map, as the dtype if one is named, into `out` if that is given.
+    """Fetch a frozen array of a map.
+
+    Args:
+        name: name of the map.
+        array: name of the array.
+        dtype: dtype of the result; None for that of the array.
+        out: array to write the result into; None for a new array.
 
     Raises:
         ArrayNotFound: the map has no such array.
@@ -157,7 +174,7 @@ def get_array(
 def export_map(
     name: str, file_format: Literal["onnx", "safetensors", "npz"], *, if_none_match: str | None = None
 ) -> Request[bytes]:
-    """Take a map away: the bytes of a file; NotModified if the map still has the digest `if_none_match`."""
+    """Return the bytes of a file of the map; NotModified if the map still has the digest `if_none_match`."""
     return Request(
         method="GET",
         path=address("v1", "maps", name, "export"),

@@ -1,4 +1,4 @@
-"""Diagnostics, recommendations and advice; where they take long, by a job that is waited for or handed out."""
+"""Calls for diagnostics, recommendations and advice. If they take long, a job does them; the client can wait for it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,7 +24,7 @@ SVG = "image/svg+xml"
 
 
 class _JobId(str):
-    """The id of a job that will have the answer."""
+    """Id of a job that will have the answer."""
 
 
 def diagnose(
@@ -38,21 +38,21 @@ def diagnose(
     progress: Progress = False,
     **options: Any,
 ) -> Flow[dict[str, Any]]:
-    """Measure a map, on rows or by itself: the figures of a diagnostic.
+    """Run a diagnostic of a map, on rows or without any, and return its figures.
 
     Args:
-        name: the map's name.
-        kind: that of the diagnostic: `gram`, `box-discrepancy`, `max-error`, `variance`, `collisions`.
-        vectors: rows, or rows of a dataset, where the diagnostic takes such.
-        x: rows, where it takes pairs of rows; row i goes with row i of y.
-        y: as many rows.
-        timeout: seconds to wait for the job that does it, where it takes long.
-        progress: how that job shows; see `Job.wait`.
-        options: those of the diagnostic, as `catalog` describes them.
+        name: name of the map.
+        kind: kind of the diagnostic: `gram`, `box-discrepancy`, `max-error`, `variance`, `collisions`.
+        vectors: rows, or rows of a dataset, for diagnostics that take rows.
+        x: rows, for diagnostics that take pairs of rows; row i is paired with row i of `y`.
+        y: the same number of rows.
+        timeout: seconds to wait for the job, if the diagnostic takes long.
+        progress: how to show the progress of the job; see `Job.wait`.
+        options: options of the diagnostic, as `catalog` describes them.
 
     Raises:
         JobFailed: the job failed, or was cancelled.
-        TimeoutError: it had not ended in time. It goes on.
+        TimeoutError: the job has not ended in time. It goes on.
     """
     found = yield from exchange(_diagnosis(name, kind, vectors, x, y, options))
     figures: dict[str, Any] = yield from _figures(found, timeout, progress)
@@ -68,7 +68,7 @@ def start_diagnosis(
     y: Rows | None = None,
     **options: Any,
 ) -> Flow[str]:
-    """Have a job measure a map; arguments are those of `diagnose`."""
+    """Start a job that runs a diagnostic of a map; arguments are those of `diagnose`."""
     return _started(_diagnosis(name, kind, vectors, x, y, options, prefer="respond-async"))
 
 
@@ -84,10 +84,10 @@ def draw_diagnosis(
     progress: Progress = False,
     **options: Any,
 ) -> Flow[bytes]:
-    """The picture of a diagnostic; arguments are those of `diagnose`.
+    """Return the plot of a diagnostic as a file of the media type; arguments are those of `diagnose`.
 
     Raises:
-        NotAcceptable: the diagnostic has no picture of this media type.
+        NotAcceptable: the diagnostic has no plot of this media type.
     """
     found = yield from exchange(_diagnosis(name, kind, vectors, x, y, options, accept=media_type))
     return (yield from _picture(found, media_type, timeout, progress))
@@ -101,14 +101,14 @@ def recommend(
     progress: Progress = False,
     **options: Any,
 ) -> Flow[dict[str, Any]]:
-    """Try samplers and sizes on rows, and rank them.
+    """Try samplers and sizes on rows, and return their ranking.
 
     Args:
-        kernel: the kernel that is to be approximated, or several.
+        kernel: the kernel to approximate, or several kernels.
         vectors: rows, or rows of a dataset.
-        timeout: seconds to wait for the job that does it, where it takes long.
-        progress: how that job shows; see `Job.wait`.
-        options: `budget`, `target_error`, `objective`, `samplers`, `y` and others of the contract.
+        timeout: seconds to wait for the job, if the recommendation takes long.
+        progress: how to show the progress of the job; see `Job.wait`.
+        options: `budget`, `target_error`, `objective`, `samplers`, `y` and other options of the HTTP API.
     """
     found = yield from exchange(_recommendation(kernel, vectors, options))
     figures: dict[str, Any] = yield from _figures(found, timeout, progress)
@@ -118,7 +118,7 @@ def recommend(
 def start_recommendation(
     kernel: Mapping[str, Any] | list[Mapping[str, Any]], vectors: Rows, **options: Any
 ) -> Flow[str]:
-    """Have a job try samplers and sizes; arguments are those of `recommend`."""
+    """Start a job that tries samplers and sizes; arguments are those of `recommend`."""
     return _started(_recommendation(kernel, vectors, options, prefer="respond-async"))
 
 
@@ -131,7 +131,7 @@ def draw_recommendation(
     progress: Progress = False,
     **options: Any,
 ) -> Flow[bytes]:
-    """The picture of a recommendation, error against columns; arguments are those of `recommend`."""
+    """Return the plot of a recommendation, error against columns; arguments are those of `recommend`."""
     found = yield from exchange(_recommendation(kernel, vectors, options, accept=media_type))
     return (yield from _picture(found, media_type, timeout, progress))
 
@@ -147,17 +147,18 @@ def advise(
     timeout: float | None = None,
     progress: Progress = False,
 ) -> Flow[dict[str, Any]]:
-    """Say which bands of a map's codes find the nearest rows, or that a scan of all codes does better.
+    """Return which bands of a map's codes find the nearest rows, or that a scan of all codes does better.
 
     Args:
-        name: the map's name.
-        dataset: that of rows like those that the index would hold.
-        k: how many rows a search is to find.
-        recall: share of the k most similar rows that it is to find.
-        candidates: most rows that a search of bands may look at; a tenth of them if not given.
-        keep: what the index would keep: with `codes` the best by these are found, with none of them compared exactly.
-        timeout: seconds to wait for the job that does it, where it takes long.
-        progress: how that job shows; see `Job.wait`.
+        name: name of the map.
+        dataset: name of a dataset of rows like those that the index would hold.
+        k: number of nearest rows that a search is to find.
+        recall: share of the `k` most similar rows that a search is to find.
+        candidates: most rows that a search of bands may look at; None for a tenth of the rows.
+        keep: what the index would keep. With `codes`, a search returns the best rows by codes, without comparing them
+            exactly.
+        timeout: seconds to wait for the job, if the advice takes long.
+        progress: how to show the progress of the job; see `Job.wait`.
     """
     found = yield from exchange(_advice(name, dataset, k, recall, candidates, keep))
     figures: dict[str, Any] = yield from _figures(found, timeout, progress)
@@ -173,7 +174,7 @@ def start_advice(
     candidates: int | None = None,
     keep: Keep = "vectors",
 ) -> Flow[str]:
-    """Have a job give advice; arguments are those of `advise`."""
+    """Start a job that computes advice; arguments are those of `advise`."""
     return _started(_advice(name, dataset, k, recall, candidates, keep, prefer="respond-async"))
 
 
@@ -189,7 +190,7 @@ def draw_advice(
     timeout: float | None = None,
     progress: Progress = False,
 ) -> Flow[bytes]:
-    """The picture of advice, recall against the share of rows looked at; arguments are those of `advise`."""
+    """Return the plot of advice, recall against the share of rows looked at; arguments are those of `advise`."""
     found = yield from exchange(_advice(name, dataset, k, recall, candidates, keep, accept=media_type))
     return (yield from _picture(found, media_type, timeout, progress))
 

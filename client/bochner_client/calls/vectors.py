@@ -9,36 +9,37 @@ from bochner_client.requests import NPZ, Body, Request, address, written_json
 from bochner_client.rows import Rows, as_member, is_dense, vectors_body
 
 Encoding = Literal["zero_bit", "pairs", "b_bit", "packed", "one_hot", "fingerprint"]
-"""How codes are written."""
+"""How codes are encoded."""
 BitsOf = Literal["index", "mixed_index", "pair"]
-"""What `b_bit`, `packed` and `one_hot` take their bits from."""
+"""The number from which `b_bit`, `packed` and `one_hot` codes take their bits."""
 OnZero = Literal["refuse", "mark"]
-"""What becomes of rows that are all zero."""
+"""How rows that are all zero are handled."""
 
 
 class Gram(NamedTuple):
-    """The kernel of some rows with others, (n, m)."""
+    """Kernel values of rows of x and y, `(n, m)`."""
 
     approximate: Array
-    """As the map approximates it."""
+    """Kernel values that the map approximates."""
     exact: Array | None
-    """As it is; None unless it was asked for."""
+    """Exact kernel values; None unless requested."""
 
 
 def transform(name: str, vectors: Rows, *, dtype: DTypeLike | None = None, out: Array | None = None) -> Request[Array]:
-    """Features of rows, (n, n_output), in their order.
+    """Return the features of rows, `(n, n_output)`, in their order.
 
     Args:
-        name: the map's name.
+        name: name of the map.
         vectors: the rows.
-        dtype: what to give them in; without it, what the map has. Narrower ones travel so.
-        out: an array of that shape to write them into as they come, such as a memory map. It decides the dtype.
+        dtype: dtype of the features; None for that of the map. A narrower dtype is also used for the transfer.
+        out: array of shape `(n, n_output)` to write the features into while they are received, such as a memory map.
+            It determines the dtype.
 
     Raises:
-        MapNotFound: there is no such map.
-        MapNotReady: a job still builds it.
-        InvalidInput: the rows are none that the map takes.
-        TooLarge: they are too many for one request.
+        MapNotFound: the map does not exist.
+        MapNotReady: a job is still building the map.
+        InvalidInput: the rows are not valid for the map.
+        TooLarge: there are too many rows for one request.
         NotAcceptable: a feature is too large for the dtype.
     """
     return Request(
@@ -61,10 +62,20 @@ def codes(
     on_zero: OnZero = "refuse",
     out: Array | None = None,
 ) -> Request[Array]:
-    """Hash codes of rows, in their order: of kernel gmm, by default `zero_bit`; of Fourier maps signed, `packed`.
+    """Return the hash codes of rows, in their order.
 
-    They have the shape of the encoding. Rows of `one_hot` are column indices, (n, s). Fourier maps have `packed`, and
-    `fingerprint`, each of `rows_per_band` bits. `out` is an array of that shape to write them into as they come.
+    Args:
+        name: name of the map.
+        vectors: the rows.
+        encoding: encoding of the codes; None for `zero_bit` of maps with kernel gmm, `packed` of Fourier maps, whose
+            codes
+            are signed. Fourier maps have only `packed` and `fingerprint`. Rows of `one_hot` are column indices `(n,
+            s)`.
+        bits: bits of a code.
+        bits_of: the number from which codes take their bits.
+        rows_per_band: for Fourier maps, number of bits of a fingerprint.
+        on_zero: how rows that are all zero are handled.
+        out: array in the shape of the encoding, to write the codes into while they are received.
     """
     return Request(
         method="POST",
@@ -83,7 +94,14 @@ def codes(
 
 
 def kernel(name: str, x: Rows, y: Rows | None = None, *, exact: bool = False) -> Request[Gram]:
-    """The kernel of the rows of x with those of y, or with each other, as a map has it; exact too, if asked."""
+    """Return the kernel of each row of `x` with each row of `y`, as the map approximates it.
+
+    Args:
+        name: name of the map.
+        x: rows.
+        y: rows; None for those of `x`.
+        exact: whether to return the exact kernel too.
+    """
     rows = {"x": x} if y is None else {"x": x, "y": y}
     return Request(
         method="POST",
@@ -107,11 +125,22 @@ def similarity(
     of: Literal["vectors", "codes"] | None = None,
     gamma: float | None = None,
 ) -> Request[dict[str, Array]]:
-    """The estimated kernel of row i of x with row i of y, as `estimate`, with its `standard_error` and more.
+    """Estimate the kernel of row i of `x` with row i of `y`.
 
-    x and y are rows, or codes in the encoding that is named; `of` says which, where their length does not. With
-    `gamma` the kernel e^(−γ(1 − ρ)) is estimated too, from maps with kernel gmm. Fourier maps give the `agreement` of
-    signed codes, and where no law ties it to the kernel, that alone.
+    Args:
+        name: name of the map.
+        x: rows, or codes in the encoding.
+        y: the same number of rows, or codes in the encoding.
+        encoding: encoding of the codes.
+        bits: bits of a code.
+        bits_of: the number from which codes take their bits.
+        rows_per_band: for Fourier maps, number of bits of a fingerprint.
+        of: whether `x` and `y` are vectors or codes; needed if their length does not tell.
+        gamma: estimate the kernel e^(−γ(1 − ρ)) too; for maps with kernel gmm.
+
+    Returns:
+        Arrays by name: `estimate`, its `standard_error` and more. Fourier maps add the `agreement` of signed codes, and
+        return it alone if no law relates it to the kernel.
     """
     return Request(
         method="POST",
@@ -131,7 +160,7 @@ def similarity(
 
 
 def _members_body(rows: dict[str, Rows]) -> Body:
-    """A body of rows, or codes, by their names: as .npz if all are dense, else as JSON."""
+    """Return a body of rows or codes by name: .npz if all are dense, else JSON."""
     dense = {name: one for name, one in rows.items() if is_dense(one)}
     return npz(**dense) if len(dense) == len(rows) else written_json({k: as_member(one) for k, one in rows.items()})
 

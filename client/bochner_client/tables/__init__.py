@@ -1,4 +1,4 @@
-"""Tables of any kind as rows of numbers: one set of rules for frames, Arrow and Parquet, here and in the service."""
+"""Conversion of tables to rows of numbers, with the same rules for frames, Arrow and Parquet in client and service."""
 
 from bochner_client.tables.columns import Column, Texts
 from bochner_client.tables.fields import FORMATS, Field, TableError, index_columns

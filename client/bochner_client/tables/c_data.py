@@ -1,7 +1,7 @@
-"""Tables of other libraries, read where they lie through the C data interface of Arrow; numbers are not copied.
+"""Tables of other libraries, read in place through the C data interface of Arrow; numbers are not copied.
 
-Whatever a library has, from a frame of polars to a result of DuckDB, it hands over in the same structures, whose
-members are those of the specification.
+All libraries, from polars data frames to results of DuckDB, export the same structures. Their members are named as in
+the specification.
 """
 
 from collections.abc import Mapping
@@ -76,15 +76,15 @@ class _Owner:
 
 
 def read_schema(source: Any) -> tuple[list[Field], frozenset[str]]:
-    """The columns of a schema, and the names of those that were an index of pandas."""
+    """Return the columns of a schema, and the names of those that were an index of pandas."""
     capsule = source.__arrow_c_schema__()
     return _fields(_Schema.from_address(_address(capsule, b"arrow_schema")))
 
 
 def read(source: Any) -> tuple[list[Field], frozenset[str], list[list[Column]]]:
-    """The columns of a table, the names of those that were an index of pandas, and the columns of each batch.
+    """Return the columns of a table, the names of those that were an index of pandas, and the columns of each batch.
 
-    A column alone is a table of one.
+    A single column is read as a table of one column.
     """
     batches: list[list[Column]] = []
     if not hasattr(source, "__arrow_c_stream__"):
@@ -160,14 +160,14 @@ def _column(field: Field, array: Any, owner: Any, first: int) -> Column:
     if field.format == "vu":
         sizes = _bytes(places[-1], 8 * (len(places) - 3), owner).view(np.int64)
         views = [_bytes(place, int(size), owner) for place, size in zip(places[2:], sizes, strict=False)]
-    # A count of -1 is an unknown one.
+    # A null count of -1 means that it is unknown.
     may_miss = array.null_count != 0 and bool(places) and places[0] is not None
     buffers: list[Buffer] = [partial(_bytes, place, owner=owner) for place in places]
     return Column(field, array.length, may_miss, buffers, views, item, values, array.offset, first)
 
 
 def _bytes(place: int | None, n: int, owner: Any) -> NDArray[np.uint8]:
-    """The bytes at a place in memory, which is the owner's."""
+    """Return `n` bytes at an address in memory, and keep `owner` alive as long as they are used."""
     if not n or place is None:
         return np.empty(0, np.uint8)
     raw: Any = (c_uint8 * n).from_address(place)

@@ -1,4 +1,4 @@
-"""The columns of a batch of rows in the layout of Arrow: numbers, lists of them, strings, and dictionaries of these."""
+"""Columns of a batch of rows in the Arrow layout: numbers, lists of numbers, strings, and dictionaries of these."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,15 +13,16 @@ from bochner_client.tables.numbers import Array, with_missing
 
 Whole = NDArray[np.int64]
 Buffer = Callable[[int], NDArray[np.uint8]]
-"""Gives the first so many bytes of a buffer; raises TableError where it has fewer."""
+"""Returns the first bytes of a buffer, as many as given; TableError if the buffer is shorter."""
 
-# Of a string: its length, and itself where it has up to so many bytes, else 4 bytes of it, its buffer, and its place.
+# View of a string: its length, then the string itself if it has at most `_INLINE_BYTES` bytes; otherwise its first 4
+# bytes, the number of its buffer, and its position there.
 _VIEW = np.dtype([("length", "<i4"), ("beginning", "<i4"), ("buffer", "<i4"), ("place", "<i4")])
 _INLINE_BYTES = 12
 
 
 class Texts(NamedTuple):
-    """Strings (n,) in UTF-8, that lie anywhere in a text."""
+    """Strings `(n,)` in UTF-8, given by their positions in one text."""
 
     text: NDArray[np.uint8]
     starts: Whole
@@ -30,27 +31,27 @@ class Texts(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a batch, (n,), or what the lists of one hold."""
+    """A column of a batch, `(n,)`, or the entries of the lists of such a column."""
 
     field: Field
     n: int
     may_miss: bool
     """Whether entries may be missing."""
     buffers: Sequence[Buffer]
-    """The buffers of its type: first a bit for each entry, which says whether it is there."""
+    """Buffers of the column's type: the first has a bit for each entry, which says whether the entry is there."""
     views: Sequence[NDArray[np.uint8]] = ()
-    """The further buffers of a column of views."""
+    """Further buffers of a column of views."""
     item: "Column | None" = None
-    """What its lists hold."""
+    """Entries of the lists."""
     dictionary: "Column | None" = None
-    """The values of a dictionary."""
+    """Values of a dictionary."""
     offset: int = 0
-    """Where in its buffers it begins, in entries."""
+    """Position of the first entry in the buffers, in entries."""
     first: int = 0
-    """The number of its first entry among the rows of the table."""
+    """Number of the first entry among the rows of the table."""
 
     def part(self, start: int, n: int) -> "Column":
-        """Some of its entries."""
+        """Return `n` of the entries, from `start` on."""
         if start + n > self.n:
             raise TableError(f"{self.field.quoted} has {self.n} entries; expected {start + n}", self.field.name)
         if n == self.n:
@@ -58,16 +59,17 @@ class Column:
         return replace(self, n=n, offset=self.offset + start, first=self.first + start)
 
     def numbers(self) -> Array:
-        """A column of numbers, (n,), NaN where they are missing."""
+        """Return a column of numbers, `(n,)`, with NaN for missing ones."""
         if self.field.is_null:
-            return np.broadcast_to(np.float32(np.nan), self.n)  # which takes no memory, however many they are
+            return np.broadcast_to(np.float32(np.nan), self.n)  # takes no memory for any n
         return with_missing(self._values(), self.missing(), self.field, self.first)
 
     def lists(self, width: int | None = None) -> Array:
-        """A column of lists of numbers, (n, width), NaN where numbers are missing.
+        """Return a column of lists of numbers, `(n, width)`, with NaN for missing numbers.
 
         Raises:
-            TableError: a list is missing, or they are not of this width, or of that of the first.
+            TableError: a list is missing, or has another length than `width`, or than the first list if `width` is
+                None.
         """
         item, n, name = self.item, self.n, self.field.name
         if item is None:
@@ -83,20 +85,20 @@ class Column:
             if (sizes != size).any():
                 row = int(np.argmax(sizes != size))
                 raise TableError(f"has {sizes[row]} entries; expected {size}", name, self.first + row)
-        if size < 0 or start < 0 or (n and not size):  # of no entries any number would come in no bytes
+        if size < 0 or start < 0 or (n and not size):  # any number of empty lists fits into no bytes
             raise TableError(f"{self.field.quoted} has lists of {size} entries, from {start} on", name)
         inner = replace(item.part(start, n * size), field=item.field._replace(name=name), first=0)
         return inner.numbers().reshape(n, size)
 
     def whole(self) -> Array:
-        """A column of whole numbers, none of which is missing, (n,), int64 or uint64."""
+        """Return a column of whole numbers without missing ones, `(n,)`, as int64 or uint64."""
         if self.dictionary is not None:
             return self.dictionary.all_whole[self._places()]
         numbers = self._values()
         return numbers.astype(np.uint64 if numbers.dtype == np.uint64 else np.int64)
 
     def texts(self) -> Texts:
-        """A column of strings, "" where they are missing."""
+        """Return a column of strings, with "" for missing ones."""
         if self.field.is_null:
             return Texts(np.empty(0, np.uint8), np.zeros(self.n, np.int64), np.zeros(self.n, np.int64))
         if self.dictionary is not None:
@@ -109,21 +111,21 @@ class Column:
             text = self.buffers[2](int(offsets[-1])) if self.n else np.empty(0, np.uint8)
             texts = Texts(text, offsets[:-1], np.diff(offsets))
         if (missing := self.missing()).size:
-            texts.lengths[missing] = 0  # there may be bytes of them all the same
+            texts.lengths[missing] = 0  # missing strings may have bytes in the buffer
         return texts
 
     @cached_property
     def all_whole(self) -> Array:
-        """The same, made once: any number of batches may have one dictionary."""
+        """Whole numbers of the column, cached, as many batches may share a dictionary."""
         return self.whole()
 
     @cached_property
     def all_texts(self) -> Texts:
-        """The strings, made once likewise."""
+        """Strings of the column, cached, as many batches may share a dictionary."""
         return self.texts()
 
     def missing(self) -> NDArray[np.intp]:
-        """The places of the entries that are null."""
+        """Return the positions of the entries that are null."""
         if self.field.is_null:
             return np.arange(self.n)
         if not self.may_miss:
@@ -136,7 +138,7 @@ class Column:
         return np.unpackbits(packed, count=within + self.n, bitorder="little")[within:].astype(bool)
 
     def _values(self) -> Array:
-        """The numbers, whatever stands for those that are missing."""
+        """Return the numbers, with arbitrary values for missing ones."""
         dtype = self.field.storage
         return self._bits(1) if dtype.kind == "b" else self._read(1, dtype, self.n)
 
@@ -145,7 +147,7 @@ class Column:
         return raw[self.offset * dtype.itemsize :].view(dtype)
 
     def _places(self) -> Whole:
-        """The places in its dictionary, 0 where entries are missing."""
+        """Return the positions in the dictionary, 0 for missing entries."""
         places = self._values().astype(np.int64)
         places[self.missing()] = 0
         values = self.dictionary.n if self.dictionary is not None else 0
@@ -154,7 +156,7 @@ class Column:
         return places
 
     def _offsets(self) -> Whole:
-        """The places at which lists or strings begin, and where the last one ends, (n + 1,)."""
+        """Return the positions at which lists or strings begin, and where the last one ends, `(n + 1,)`."""
         offsets = self._read(1, self.field.offsets, self.n + 1 if self.n else 0).astype(np.int64)
         if offsets.size and (offsets[0] < 0 or (np.diff(offsets) < 0).any()):
             raise TableError(f"{self.field.quoted} has offsets that do not increase", self.field.name)
@@ -164,9 +166,9 @@ class Column:
         views, name = self._read(1, _VIEW, self.n), self.field.name
         raw = views.view(np.uint8)
         lengths = views["length"].astype(np.int64)
-        lengths[self.missing()] = 0  # there may be a view all the same
+        lengths[self.missing()] = 0  # missing strings may have a view
         ends = np.cumsum([raw.size, *(one.size for one in self.views)])
-        # Any number of views may be of the same bytes.
+        # Many views may refer to the same bytes, so that few bytes could stand for long texts.
         if (total := int(lengths[lengths > 0].sum())) > ends[-1]:
             raise TableError(f"{name}s of {total} bytes came in buffers of {ends[-1]}", name)
         starts = _VIEW.itemsize * np.arange(self.n, dtype=np.int64) + 4

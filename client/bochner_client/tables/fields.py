@@ -1,4 +1,4 @@
-"""What a column of a table holds, in the words of Arrow."""
+"""Names and types of columns, in terms of Arrow."""
 
 import json
 from collections.abc import Mapping
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Of the formats of Arrow's C data interface, those of numbers.
+# Formats of numbers in Arrow's C data interface.
 _NUMBERS = dict(
     zip("bcCsSiIlLefg", ("?", "i1", "u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f2", "<f4", "<f8"), strict=True)
 )
 FORMATS = {np.dtype(dtype): kind for kind, dtype in _NUMBERS.items()}
-"""The formats of dtypes."""
-# By how the formats of all other types begin.
+"""Formats by dtype."""
+# Names of all other types, by the beginnings of their formats.
 _NAMES = {
     "+vl": "list_view",
     "+vL": "large_list_view",
@@ -42,12 +42,12 @@ _TEXTS = ("u", "U", "vu")
 
 
 class TableError(ValueError):
-    """A table that holds no rows of numbers, or something else than was expected.
+    """A table does not have rows of numbers, or has other content than expected.
 
     Attributes:
-        detail: what came, and what was expected.
-        column: name of the column to blame; None for no single one.
-        row: number of the row to blame; None for no single one.
+        detail: what was received and what was expected.
+        column: name of the column that is wrong; None if it is not a single one.
+        row: number of the row that is wrong; None if it is not a single one.
     """
 
     def __init__(self, detail: str, column: str | None = None, row: int | None = None) -> None:
@@ -60,11 +60,11 @@ class Field(NamedTuple):
 
     name: str
     format: str
-    """Of the C data interface; of a dictionary, that of its indices."""
+    """Format in the C data interface; for a dictionary, the format of its indices."""
     item: "Field | None" = None
-    """What lists hold."""
+    """Type of the entries of lists."""
     values: "Field | None" = None
-    """What a dictionary holds."""
+    """Type of the values of a dictionary."""
     extension: str = ""
     """Name of the extension type."""
     dictionary: int = 0
@@ -72,13 +72,13 @@ class Field(NamedTuple):
 
     @property
     def dtype(self) -> np.dtype[np.generic] | None:
-        """The dtype of numbers; None for all else."""
+        """Dtype of a column of numbers; None for other columns."""
         is_number = self.values is None and self.format in _NUMBERS and not self.extension
         return np.dtype(_NUMBERS[self.format]) if is_number else None
 
     @property
     def called(self) -> str:
-        """Its type, in words."""
+        """Name of the type, for messages."""
         if self.values is not None:
             return f"dictionary of {self.values.called}"
         if self.extension and not self.is_list:
@@ -90,54 +90,54 @@ class Field(NamedTuple):
 
     @property
     def quoted(self) -> str:
-        """The column, for a message."""
+        """Name of the column, for messages."""
         return f"column {self.name[:80]!r}"
 
     @property
     def is_null(self) -> bool:
-        """Whether it is a column of which every entry is missing."""
+        """Whether all entries of the column are missing by its type."""
         return self.format == "n"
 
     @property
     def is_text(self) -> bool:
-        """Whether it holds strings."""
+        """Whether the column has strings."""
         return self.format in _TEXTS and self.values is None
 
     @property
     def is_list(self) -> bool:
-        """Whether it holds lists."""
+        """Whether the column has lists."""
         return self.format in ("+l", "+L") or self.size is not None
 
     @property
     def is_whole(self) -> bool:
-        """Whether it holds whole numbers."""
+        """Whether the column has whole numbers."""
         return self.dtype is not None and self.dtype.kind in "iu"
 
     @property
     def is_vector(self) -> bool:
-        """Whether it holds lists of numbers."""
+        """Whether the column has lists of numbers."""
         return self.is_list and self.item is not None and (self.item.dtype is not None or self.item.is_null)
 
     @property
     def size(self) -> int | None:
-        """Length of lists that have one length by their type."""
+        """Length of the lists of a fixed-size type; None for other types."""
         return int(self.format[3:]) if self.format.startswith("+w:") else None
 
     @property
     def storage(self) -> np.dtype[np.generic]:
-        """The dtype of the numbers of a column, or of the indices of a dictionary."""
+        """Dtype of the numbers of a column, or of the indices of a dictionary."""
         return np.dtype(_NUMBERS[self.format])
 
     @property
     def offsets(self) -> np.dtype[np.generic]:
-        """The dtype of the places at which lists or strings begin."""
+        """Dtype of the positions at which lists or strings begin."""
         return np.dtype("<i8" if self.format in ("+L", "U") else "<i4")
 
 
 def index_columns(metadata: Mapping[bytes, bytes]) -> frozenset[str]:
-    """Names of the columns that were the index of a frame of pandas, by the metadata of its schema."""
+    """Return the names of the columns that were the index of a pandas data frame, given the metadata of its schema."""
     try:
         said = json.loads(metadata.get(b"pandas") or b"{}")
         return frozenset(name for name in said.get("index_columns", ()) if isinstance(name, str))
-    except (ValueError, AttributeError, TypeError, RecursionError):  # whatever another program has written there
+    except (ValueError, AttributeError, TypeError, RecursionError):  # another program may have written anything there
         return frozenset()

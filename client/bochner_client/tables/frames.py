@@ -1,4 +1,4 @@
-"""The columns of frames of pandas, which hand over their columns through Arrow only where pyarrow is there too."""
+"""Columns of pandas data frames, which export Arrow data only if pyarrow is installed."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,12 +12,12 @@ _SEQUENCES = (list, tuple, np.ndarray)
 
 
 def is_frame(x: Any) -> bool:
-    """Whether it is a frame of pandas."""
+    """Whether `x` is a pandas data frame."""
     return _is_pandas(x) and hasattr(x, "columns")
 
 
 def is_series(x: Any) -> bool:
-    """Whether it is a column of pandas."""
+    """Whether `x` is a pandas series."""
     return _is_pandas(x) and hasattr(x, "dtype") and hasattr(x, "iloc")
 
 
@@ -27,7 +27,7 @@ def _is_pandas(x: Any) -> bool:
 
 @dataclass(frozen=True)
 class SeriesColumn:
-    """A column of a frame, as `Column` is one of a batch."""
+    """A column of a pandas data frame, with the interface of `Column`."""
 
     field: Field
     series: Any
@@ -35,15 +35,15 @@ class SeriesColumn:
 
     @property
     def n(self) -> int:
-        """How many entries it has."""
+        """Number of entries."""
         return len(self.series)
 
     def part(self, start: int, n: int) -> "SeriesColumn":
-        """Some of its entries."""
+        """Return `n` of the entries, from `start` on."""
         return replace(self, series=self.series.iloc[start : start + n], first=self.first + start)
 
     def numbers(self) -> Array:
-        """A column of numbers, (n,), NaN where they are missing."""
+        """Return a column of numbers, `(n,)`, with NaN for missing ones."""
         if self.series.dtype == np.object_:
             return objects_as_numbers(self.series.to_numpy(), self.field, self.first)
         dtype = self.field.storage
@@ -54,7 +54,10 @@ class SeriesColumn:
         return with_missing(known.to_numpy(dtype), missing, self.field, self.first)
 
     def lists(self, width: int | None = None) -> Array:
-        """A column of lists of numbers, (n, width), NaN where numbers are missing; TableError as of `Column`."""
+        """Return a column of lists of numbers, `(n, width)`, with NaN for missing numbers.
+
+        Raises TableError as `Column.lists` does.
+        """
         rows = []
         for row, value in enumerate(self.series.to_numpy(), self.first):
             if not isinstance(value, _SEQUENCES):
@@ -73,19 +76,19 @@ class SeriesColumn:
 
 
 def columns(frame: Any) -> list[SeriesColumn]:
-    """The columns of a frame."""
+    """Return the columns of a data frame."""
     return [column(frame.iloc[:, place], str(name)) for place, name in enumerate(frame.columns)]
 
 
 def column(series: Any, name: str) -> SeriesColumn:
-    """A column of this name."""
+    """Return a series as a column of this name."""
     if hasattr(series, "cat"):
         of_values = column(series.cat.categories.to_series(), name).field
         return SeriesColumn(Field(name, "i", values=of_values), series)
-    if str(series.dtype).startswith("null"):  # Arrow's type of a column of nothing
+    if str(series.dtype).startswith("null"):  # Arrow's type of a column without values
         series = series.astype(object)
     dtype = series.dtype
-    # Of a nullable type, of one of Arrow, of a sparse one.
+    # The NumPy dtype of a nullable, Arrow or sparse type.
     plain = getattr(dtype, "numpy_dtype", dtype.subtype if hasattr(series, "sparse") else dtype)
     known = FORMATS.get(plain) if isinstance(plain, np.dtype) else None
     if known is None:

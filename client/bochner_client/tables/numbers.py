@@ -1,4 +1,4 @@
-"""Which numbers are taken, and as what."""
+"""Rules for which numbers are accepted, and in which dtype."""
 
 from numbers import Real
 from typing import Any
@@ -10,15 +10,15 @@ from bochner_client.tables.fields import Field, TableError
 
 Array = NDArray[Any]
 
-# Of whole numbers, those that are looked at together.
+# Number of whole numbers that are checked at a time.
 _AT_A_TIME = 1 << 16
 
 
 def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field | None = None, first: int = 0) -> Array:
-    """Numbers (n,) with NaN at the places that are missing, in a dtype that has it; float16 as float32.
+    """Return numbers `(n,)` with NaN at the missing positions, in a dtype that has NaN; float16 becomes float32.
 
     Raises:
-        TableError: that dtype would round a whole number. The first is in row `first`.
+        TableError: the dtype would round a whole number. Rows are counted from `first` on.
     """
     if not missing.size:
         return numbers.astype(np.float32) if numbers.dtype == np.float16 else numbers
@@ -31,13 +31,13 @@ def with_missing(numbers: Array, missing: NDArray[np.intp], field: Field | None 
 
 
 def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field | None, first: int, per_row: int = 1) -> None:
-    """Raise TableError if a dtype rounds one of these whole numbers, of which each row from `first` on has some."""
+    """Raise TableError if `dtype` rounds any of the whole numbers. Rows of `per_row` numbers count from `first` on."""
     if numbers.dtype.kind not in "iu" or dtype.kind != "f" or 8 * numbers.itemsize <= np.finfo(dtype).nmant:
         return
     for start in range(0, numbers.size, _AT_A_TIME):
         some = numbers[start : start + _AT_A_TIME]
         cast = some.astype(dtype)
-        # 2^63 and 2^64, to which a float may round up, are no number of the dtype.
+        # 2^63 and 2^64, to which a float may round up, are out of range of the integer dtype.
         odd = (cast >= 2.0 ** (8 * some.itemsize - (some.dtype.kind == "i"))) | (cast.astype(some.dtype) != some)
         if odd.any():
             place = start + int(np.argmax(odd))
@@ -47,11 +47,11 @@ def check_exact(numbers: Array, dtype: np.dtype[Any], field: Field | None, first
 
 
 def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0) -> Array:
-    """Python objects of any shape as float64; None and the missing values of pandas become NaN.
+    """Return Python objects of any shape as float64, with NaN for None and the missing values of pandas.
 
     Raises:
-        TableError: one of them is no number. Strings of digits are none, nor are decimals.
-        TypeError: one of them is nothing like a number.
+        TableError: an object is not a number. Strings of digits are not, nor are decimals.
+        TypeError: an object cannot be converted to a number.
     """
     if not values.ndim:
         raise TableError(f"expected rows, got an object of type {type(values.item()).__name__}")
@@ -77,7 +77,7 @@ def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0
 
 
 def unmasked(x: Any) -> Array:
-    """An array with NaN for what a mask hides."""
+    """Return an array with NaN for masked entries."""
     found = np.asarray(x)
     if not np.ma.isMaskedArray(x) or not x.mask.any():
         return found
@@ -85,7 +85,7 @@ def unmasked(x: Any) -> Array:
 
 
 def is_missing(value: object) -> bool:
-    """Whether it is None, NaN or a missing value of pandas."""
+    """Whether the value is None, NaN or a missing value of pandas."""
     return _is_missing(type(value)) or (isinstance(value, float) and value != value)
 
 

@@ -1,4 +1,4 @@
-"""Tables of every kind, wherever they come from."""
+"""Tables from objects of any supported library."""
 
 from typing import Any
 
@@ -8,10 +8,10 @@ from bochner_client.tables.table import Schema, Table
 
 
 def as_table(x: Any) -> Table | None:
-    """Frames, tables and columns of pandas, polars, pyarrow and all that speaks Arrow; None for anything else.
+    """Return frames, tables and columns of pandas, polars or any Arrow library as a table; None for other objects.
 
     Raises:
-        TableError: it is a table that is not there yet, or cannot be read.
+        TableError: the table is lazy, or cannot be read.
     """
     if frames.is_frame(x):
         return _of_columns(frames.columns(x))
@@ -28,7 +28,7 @@ def as_table(x: Any) -> Table | None:
 
 
 def table_of_all(x: Any, width: int) -> Table:
-    """A table of pyarrow, all of whose columns are those of vectors of this width."""
+    """Return a pyarrow table whose columns all belong to vectors of this width."""
     fields, _, batches = c_data.read(x)
     return Table(Schema(fields), batches, range(len(fields)), (), width)
 
@@ -38,5 +38,5 @@ def _of_columns(found: list[frames.SeriesColumn]) -> Table:
 
 
 def schema_of(source: Any) -> Schema:
-    """The columns of a schema of pyarrow."""
+    """Return the columns of a pyarrow schema."""
     return Schema(*c_data.read_schema(source))

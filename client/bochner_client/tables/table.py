@@ -1,4 +1,4 @@
-"""Rows of numbers out of the columns of a table."""
+"""Conversion of the columns of a table to rows of numbers."""
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
@@ -10,9 +10,9 @@ from bochner_client.tables.fields import Field, TableError
 from bochner_client.tables.numbers import Array, check_exact
 
 ID, TAG = "id", "tag"
-"""Names of the columns of ids and of tags."""
+"""Names of the columns of ids and tags."""
 _EXPECTED = "expected one column of lists of numbers, or columns of numbers, beside ids in a column `id`"
-# Numbers of one column that are put into rows at a time.
+# Numbers of one column that are copied into rows at a time.
 _AT_A_TIME = 1 << 10
 
 
@@ -21,40 +21,40 @@ class AnyColumn(Protocol):
 
     @property
     def field(self) -> Field:
-        """Its name and type."""
+        """Name and type of the column."""
 
     @property
     def n(self) -> int:
-        """How many entries it has."""
+        """Number of entries."""
 
     @property
     def first(self) -> int:
-        """The number of its first entry among the rows of the table."""
+        """Number of the first entry among the rows of the table."""
 
     def part(self, start: int, n: int) -> "AnyColumn":
-        """Some of its entries."""
+        """Return `n` of the entries, from `start` on."""
 
     def numbers(self) -> Array:
-        """A column of numbers, (n,), NaN where they are missing."""
+        """Return a column of numbers, `(n,)`, with NaN for missing ones."""
 
     def lists(self, width: int | None = None) -> Array:
-        """A column of lists of numbers, (n, width), NaN where numbers are missing."""
+        """Return a column of lists of numbers, `(n, width)`, with NaN for missing numbers."""
 
 
 class Schema(NamedTuple):
-    """The columns of a table."""
+    """Columns of a table."""
 
     fields: Sequence[Field]
     frame_index: frozenset[str] = frozenset()
     """Names of the columns that were an index of pandas."""
 
     def coordinates(self, beside: Sequence[str] = (ID,)) -> list[int]:
-        """The places of the columns of the vectors: all but an index of pandas, and those that stand beside vectors."""
+        """Return the positions of the vector's columns: all except an index of pandas and those named in `beside`."""
         others = self.frame_index.union(beside)
         return [place for place, field in enumerate(self.fields) if field.name not in others]
 
     def check(self, places: Sequence[int], beside: Sequence[str] = (ID,)) -> None:
-        """Raise TableError unless the columns at these places make rows, and those beside them can stand there."""
+        """Raise TableError unless the columns at `places` can form rows, and those in `beside` have valid types."""
         if not places:
             names = " and ".join(map(repr, beside))
             raise TableError(f"the table has {len(self.fields)} columns, and none beside {names}; {_EXPECTED}")
@@ -73,26 +73,27 @@ class Schema(NamedTuple):
 
 
 def _check_numbers(field: Field, alone: bool) -> None:
-    """Raise TableError for a column that can be no part of rows."""
+    """Raise TableError for a column that cannot be part of rows."""
     if field.dtype is None and not field.is_null and not (alone and field.is_vector):
         beside = ", and not the only one" if field.is_vector else ""
         raise TableError(f"{field.quoted} is {field.called}{beside}; {_EXPECTED}", field.name)
 
 
 class Table:
-    """A table, as rows of numbers: its columns of numbers side by side, or its one column of lists.
+    """A table as rows of numbers: its columns of numbers side by side, or its one column of lists.
 
-    A column `id` stands beside the rows, as does what was the index of a frame of pandas. All else must be numbers.
+    A column `id`, or the former index of a pandas data frame, is not part of the rows. All other columns must have
+    numbers.
 
     Args:
-        schema: its columns.
-        batches: the columns of each batch.
-        places: the columns of the vectors, in their order; None for all that can be.
-        beside: names of columns that stand beside the vectors.
-        width: length of lists that do not tell it, where there are none.
+        schema: columns of the table.
+        batches: columns of each batch.
+        places: positions of the vector's columns, in order; None for all that are not excluded.
+        beside: names of columns that are not part of the vectors.
+        width: length of lists, used if there are no lists and their type does not tell.
 
     Raises:
-        TableError: a column holds no numbers, or lists are of different lengths.
+        TableError: a column does not have numbers, or lists are of different lengths.
     """
 
     def __init__(
@@ -107,20 +108,20 @@ class Table:
         schema.check(self._places, beside)
         self.schema, self._batches = schema, batches
         self.fields = [schema.fields[place] for place in self._places]
-        """Those of the vectors."""
+        """Columns of the vectors."""
         self._starts = [0, *accumulate(batch[0].n for batch in batches)]
         self.n = self._starts[-1]
-        """How many rows it has."""
+        """Number of rows."""
         self.is_of_lists = self.fields[0].is_list
         """Whether a row is one list."""
         self.d = self._width(width) if self.is_of_lists else len(self.fields)
-        """Entries of a row."""
+        """Number of entries of a row."""
 
     def rows(self, start: int = 0, stop: int | None = None, check: Callable[[int], None] = lambda _: None) -> Array:
-        """Rows (stop − start, d), NaN where numbers are missing; those of one batch of lists are not copied.
+        """Return rows `(stop − start, d)`, with NaN for missing numbers; a single batch of lists is not copied.
 
-        Columns of numbers become rows of the narrowest dtype that has room for all of their dtypes. `check` is told how
-        many bytes these take before there is memory for them.
+        The rows of several columns of numbers get the narrowest dtype that can hold all of the columns' dtypes. `check`
+        is called with the number of bytes of the rows before their memory is allocated.
 
         Raises:
             TableError: a whole number would be rounded, a list is missing, or lists are of different lengths.
@@ -135,7 +136,7 @@ class Table:
             return _side_by_side([[one.numbers() for one in part] for part in parts], self.fields, stop - start, check)
         item = self.fields[0].item
         dtype = None if item is None else item.dtype
-        # A list of nothing but missing numbers takes no memory before.
+        # A list of missing numbers only has taken no memory so far.
         check((stop - start) * self.d * (4 if dtype is None else dtype.itemsize))
         lists = [part[0].lists(self.d) for part in parts]
         if not lists:
@@ -143,7 +144,7 @@ class Table:
         return lists[0] if len(lists) == 1 else np.concatenate(lists)
 
     def _width(self, width: int | None) -> int:
-        """The length of the first list, unless the type of the column tells it."""
+        """Return the length of the lists: that of their type, else of the first list, else `width`."""
         if (size := self.fields[0].size) is not None:
             return max(0, size)
         first = next((batch[self._places[0]] for batch in self._batches if batch[0].n), None)
@@ -151,8 +152,8 @@ class Table:
 
 
 def _side_by_side(parts: list[list[Array]], fields: Sequence[Field], n: int, check: Callable[[int], None]) -> Array:
-    """The rows that columns of numbers make together, which are given by batches."""
-    # Without batches the columns have the dtypes of their fields. What is all missing has none of its own.
+    """Return the rows formed by columns of numbers, which are given for each batch."""
+    # Without batches, the columns have the dtypes of their fields. A column of missing values has no dtype of its own.
     known = [place for place, field in enumerate(fields) if not field.is_null]
     every = {part[place].dtype for part in parts for place in known}
     every = every or {one.dtype for one in fields if one.dtype is not None} or {np.dtype(np.float64)}

@@ -1,4 +1,4 @@
-"""Transformers of scikit-learn that stand on maps of a service."""
+"""Transformers for scikit-learn that use maps of a service."""
 
 from bochner_client.transformers.feature_map import FeatureMap
 from bochner_client.transformers.hash_map import HashMap

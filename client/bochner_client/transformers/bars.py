@@ -1,15 +1,15 @@
-"""A bar for rows that are transformed."""
+"""Progress bar of transformed rows."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Done = Callable[[int], object]
-"""Is told how many more rows are done."""
+"""Callback for the number of rows that have just been transformed."""
 
 
 @contextmanager
 def rows_bar(n: int, is_shown: bool) -> Iterator[Done]:
-    """A bar of tqdm for n rows, which is a widget in notebooks; ImportError if it is wanted and tqdm is not there."""
+    """Show a tqdm bar for `n` rows, a widget in notebooks, if `is_shown`; ImportError if tqdm is then not installed."""
     if not is_shown:
         yield lambda _: None
         return

@@ -1,4 +1,4 @@
-"""Long arrays in blocks that a service takes: where to cut, and several at a time."""
+"""Long arrays sent as blocks that a service accepts: where to cut them, and how to send several at a time."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -9,17 +9,17 @@ from bochner_client.refusals import TooLarge
 from bochner_client.transformers.rows import Rows
 
 Cut = tuple[int, int]
-"""The first row of a block, and that after its last."""
+"""First row of a block, and the row after its last."""
 
 BODY_HEAD_BYTES = 256
-"""Bytes of a body beside its rows, at most."""
-# Of a block as it is posted and as it is answered: large enough that a request's own cost does not count, and small
-# enough that a service makes the answer whole, and that some of them at once are little memory.
+"""Most bytes of a body apart from its rows."""
+# Size of a block in the request and in the answer. Large enough that the cost of a request does not matter; small
+# enough that the service sends the answer as a whole, and that several blocks take little memory.
 _BLOCK_BYTES = 6 << 20
 
 
 def cuts(rows: Rows, answered: int, limits: Mapping[str, float]) -> Iterator[Cut]:
-    """Where to cut rows of which each is answered with so many bytes, for a service with these limits."""
+    """Yield where to cut rows into blocks, given the bytes of the answer for each row and the limits of the service."""
     most = max(1, min(_BLOCK_BYTES, int(limits["max_body_bytes"]) - BODY_HEAD_BYTES))
     step = max(
         1,
@@ -38,9 +38,9 @@ def cuts(rows: Rows, answered: int, limits: Mapping[str, float]) -> Iterator[Cut
 def for_each(
     work: Callable[[int, int], object], blocks: Iterator[Cut], at_once: int, done: Callable[[int], object]
 ) -> None:
-    """Do the work for each block, several at a time; `done` is told the rows of each. What one raises ends it.
+    """Call `work` for each block, `at_once` at a time, and `done` with the number of rows of each finished block.
 
-    A block that turns out too large for the service is halved.
+    An exception of `work` ends the run. A block that turns out to be too large for the service is halved.
     """
 
     def one(start: int, stop: int) -> int:

@@ -1,4 +1,4 @@
-"""Clients that the estimators of a process share, with what they ask a service for once."""
+"""Clients that the estimators of a process share, with information that is requested from a service only once."""
 
 import os
 from functools import cached_property, lru_cache
@@ -9,28 +9,28 @@ from bochner_client.client import Client
 
 
 class Connection:
-    """A client of a service, its limits and its catalogue."""
+    """A client of a service, with the limits and the catalogue of the service."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
         self.client = Client(url, key=key)
 
     @cached_property
     def limits(self) -> dict[str, float]:
-        """What a request may hold."""
+        """Limits of requests."""
         return self.client.info().limits
 
     @cached_property
     def catalog(self) -> dict[str, Any]:
-        """The kernels and samplers that the service knows."""
+        """Kernels and samplers that the service knows."""
         return self.client.catalog()
 
 
 def connection(url: str | None, key: str | None) -> Connection:
-    """The connection of this process to a service, as `Client` finds it."""
+    """Return this process's connection to a service; URL and key default to those of `Client`."""
     return _connection(url_of(url), key_of(key), os.getpid())
 
 
 @lru_cache(16)
 def _connection(url: str | None, key: str | None, process: int) -> Connection:
-    del process  # a process that was forked has sockets of its own
+    del process  # a forked process needs its own sockets
     return Connection(url, key)

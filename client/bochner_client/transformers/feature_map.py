@@ -1,4 +1,4 @@
-"""Kernel features of rows, as a transformer of scikit-learn."""
+"""Kernel features of rows, as a transformer for scikit-learn."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -15,25 +15,25 @@ class FeatureMap(MapTransformer):
     """Features of rows whose inner products approximate a kernel.
 
     Args:
-        kernel: its kind, such as "gaussian", or its kind and options: {"kind": "matern", "nu": 1.5}.
-        sampler: how frequencies or landmarks are drawn or learned, in the same way: "halton", "landmarks",
-            {"kind": "weighted", "differences": "data"}. What is learned is learned from the rows of `fit`.
-        s: number of frequencies or landmarks; None where the sampler dictates it.
-        length_scale: a number, one for each column, or how it is taken from the rows of `fit`: "median",
-            "nearest_neighbor", {"per_column": "median"}. None is the kernel's own, else "median".
-        seed: of every random choice; None draws one at each `fit`, which `spec_` tells.
-        form: "cos_sin" (2s columns), "phase" (s) or "complex".
-        normalize: whether rows of features have unit length.
-        dtype: of the features: "float16", "float32" or "float64", in which they are then computed too. Of the form
-            "complex", that of each part.
-        input: what is done to rows first: "standardize", "min_max", "robust", "max_abs", as fitted to the rows of
-            `fit`; or members of `input` of a spec, such as {"fit": "standardize", "missing": 0}.
-        url: address of the service; None as for `Client`.
-        key: to ask it with; None as for `Client`. It is part of what is pickled.
-        name: of the map; None for one that follows from its spec.
+        kernel: kind of kernel, such as "gaussian", or kind and options: {"kind": "matern", "nu": 1.5}.
+        sampler: kind of sampler of frequencies or landmarks, or kind and options: "halton", "landmarks",
+            {"kind": "weighted", "differences": "data"}. Samplers that learn do so from the rows passed to `fit`.
+        s: number of frequencies or landmarks; None if the sampler determines it.
+        length_scale: a number, one for each column, or a rule to compute it from the rows of `fit`: "median",
+            "nearest_neighbor", {"per_column": "median"}. None for the kernel's own if it has one, else "median".
+        seed: seed of every random choice; None to draw one at each `fit` (see `spec_`).
+        form: form of the features: "cos_sin" (2s columns), "phase" (s columns) or "complex".
+        normalize: whether to scale rows of features to unit length.
+        dtype: dtype of the features: "float16", "float32" or "float64"; for "float64", they are computed in it too. For
+            the form "complex", the dtype of the real and imaginary parts.
+        input: preprocessing of rows: "standardize", "min_max", "robust", "max_abs", fitted to the rows of `fit`; or
+            members of `input` of a spec, such as {"fit": "standardize", "missing": 0}.
+        url: address of the service; None for the default of `Client`.
+        key: key for the service; None for the default of `Client`. It is included when the estimator is pickled.
+        name: name of the map; None for a name derived from its spec.
         ttl: seconds after its last use after which the service deletes the map; None for never.
-        at_once: blocks of rows that are sent at a time.
-        progress: whether bars show how far jobs and long transforms are.
+        at_once: number of blocks of rows that are sent at a time.
+        progress: whether to show bars for the progress of jobs and long transforms.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class FeatureMap(MapTransformer):
         return service.client.transform(self.name_, rows, dtype=dtype, out=out)
 
     def _answered(self) -> np.dtype[Any]:
-        """The dtype of features, of those of the form complex that of each part."""
+        """Return the dtype of the features; for the form complex, that of each part."""
         dtype = np.dtype(self.dtype)
         wanted = ("float32", "float64") if self.form == "complex" else ("float16", "float32", "float64")
         if dtype.name not in wanted:

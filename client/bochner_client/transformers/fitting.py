@@ -1,4 +1,4 @@
-"""What `fit` does at the service: numbers are found for what is left to rows, and the map is put."""
+"""Work of `fit` at the service: it resolves the fields of a spec that depend on rows, and creates the map."""
 
 import warnings
 from collections.abc import Mapping
@@ -17,9 +17,9 @@ from bochner_client.transformers.connections import Connection
 from bochner_client.transformers.rows import Block, Rows
 from bochner_client.transformers.specs import Spec, named, named_rows, probe, settled
 
-# How long datasets and probes live, which a map needs only to be built; less where the map itself lives shorter.
+# How long datasets and probe maps live, which are needed only to build a map; less if the map itself lives shorter.
 _PASSING_SECONDS = 3600
-# Of the most that fits: how many are drawn is random.
+# Share of the largest possible dataset that is drawn, as the number of rows drawn is random.
 _SHARE = 0.95
 _SEED = 0
 
@@ -27,9 +27,10 @@ _SEED = 0
 def put(
     service: Connection, name: str, spec: Spec, rows: Block | None, ttl: int | None, progress: bool = False
 ) -> MapRecord:
-    """The map of this name and spec, once it is ready; `rows` are those of the dataset that it is made from, if any.
+    """Create the map of this name and spec, and return its record once it is ready.
 
-    They are sent only if the service has neither the map nor the dataset.
+    `rows` are the rows of the dataset that the map is made from, if any. They are sent only if the service has neither
+    the map nor the dataset.
     """
     client = service.client
     try:
@@ -42,7 +43,7 @@ def put(
 
 
 def with_numbers(service: Connection, spec: Spec, rows: Block | None, ttl: int | None) -> Spec:
-    """The spec with numbers for what it leaves to rows, as the record of a probe tells them."""
+    """Return the spec with its row-dependent fields resolved to the numbers in the record of a probe map."""
     least = probe(spec)
     record = put(service, named(least), least, rows, _passing(ttl))
     for doubt in record.warnings:
@@ -51,7 +52,7 @@ def with_numbers(service: Connection, spec: Spec, rows: Block | None, ttl: int |
 
 
 def as_dataset(rows: Rows, limits: Mapping[str, float]) -> Block:
-    """Rows that the service takes as a dataset: all, or some at random."""
+    """Return rows that the service accepts as a dataset: all of them, or a random sample."""
     most = int(min(limits["max_body_bytes"] - BODY_HEAD_BYTES, limits["max_dataset_bytes"]))
     share = 1.0 if rows.nbytes <= most else _SHARE * most / rows.nbytes
     rng = np.random.default_rng(_SEED)
@@ -71,7 +72,7 @@ def as_dataset(rows: Rows, limits: Mapping[str, float]) -> Block:
 
 
 def _passing(ttl: int | None) -> int:
-    """Seconds that something lives which is needed only to build a map of this `ttl`."""
+    """Return the lifetime, in seconds, of things that are needed only to build a map of this `ttl`."""
     return _PASSING_SECONDS if ttl is None else min(ttl, _PASSING_SECONDS)
 
 

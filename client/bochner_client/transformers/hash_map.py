@@ -1,4 +1,4 @@
-"""Hash codes of rows, as a transformer of scikit-learn."""
+"""Hash codes of rows, as a transformer for scikit-learn."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,33 +16,34 @@ _DEFAULT_BITS = 8
 
 
 class HashMap(MapTransformer):
-    """Codes of rows that agree as often as a kernel says: by default the min-max kernel, in sparse rows of ones.
+    """Codes of rows that agree as often as a kernel says: by default the min-max kernel, as sparse rows of ones.
 
     Args:
-        s: number of hashes; of other kernels than gmm, of frequencies, each of which has one bit.
+        s: number of hashes; for kernels other than gmm, number of frequencies, each of which has one bit.
         p: power of kernel gmm.
-        center: subtracted from each row first, one number for each column, for kernel gmm.
-        kernel: "gmm", or one with frequencies, such as "gaussian" or {"kind": "matern", "nu": 1.5}.
-        sampler: of kernel gmm "gcws", which None is for it, or "dart_minhash" for rows of hundreds of entries that are
-            not zero. Of other kernels that of their frequencies, as for `FeatureMap`; None is "halton".
-        length_scale: of a kernel with frequencies, as for `FeatureMap`.
-        seed: of every random choice.
-        encoding: "one_hot", which None is for kernel gmm, gives sparse rows (n, s·2^bits) for linear learners, with a
-            one for each hash. "zero_bit", "b_bit" and "fingerprint" give codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉),
-            "pairs" columns (n, 2s). Of other kernels there are "packed", which None is for them, (n, ⌈s/8⌉), and
-            "fingerprint", (n, ⌊s/rows_per_band⌋).
-        bits: of a code; None for those of the encoding.
-        bits_of: what they are taken from: "index", "mixed_index" or "pair".
-        rows_per_band: bits of a fingerprint, of other kernels than gmm; None for 16.
-        on_zero: what becomes of rows that are all zero: "refuse", or "mark", which gives them no ones, or codes of −1.
-            None is "mark" for one_hot, which stays what it is for all other rows, and "refuse" for all other encodings.
-        input: what is done to rows first; see `FeatureMap`, as for all that follow.
+        center: for kernel gmm, a number for each column that is subtracted from rows first.
+        kernel: "gmm", or a kernel with frequencies, such as "gaussian" or {"kind": "matern", "nu": 1.5}.
+        sampler: for kernel gmm "gcws", the default, or "dart_minhash", for rows with hundreds of non-zero entries. For
+            other kernels the sampler of their frequencies, as in `FeatureMap`, by default "halton".
+        length_scale: length scale of a kernel with frequencies, as in `FeatureMap`.
+        seed: seed of every random choice.
+        encoding: for kernel gmm by default "one_hot", sparse rows (n, s·2^bits) for linear learners, with a one for
+            each
+            hash. "zero_bit", "b_bit" and "fingerprint" are codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉), "pairs"
+            columns
+            (n, 2s). Other kernels have "packed" (n, ⌈s/8⌉), the default, and "fingerprint" (n, ⌊s/rows_per_band⌋).
+        bits: bits of a code; None for the default of the encoding.
+        bits_of: number from which codes take their bits: "index", "mixed_index" or "pair".
+        rows_per_band: bits of a fingerprint, for kernels other than gmm; None for 16.
+        on_zero: how rows that are all zero are handled: "refuse", or "mark", which gives them no ones, or codes of −1.
+            None for "mark" with one_hot, whose other rows do not change by it, and "refuse" with all other encodings.
+        input: preprocessing of rows; see `FeatureMap` for this and all arguments below.
         url: address of the service.
-        key: to ask it with.
-        name: of the map.
+        key: key for the service.
+        name: name of the map.
         ttl: seconds after its last use after which the service deletes the map.
-        at_once: blocks of rows that are sent at a time.
-        progress: whether a bar shows how far long transforms are.
+        at_once: number of blocks of rows that are sent at a time.
+        progress: whether to show a bar for the progress of long transforms.
     """
 
     def __init__(
@@ -130,9 +131,9 @@ class HashMap(MapTransformer):
     def _given(self, target: Array) -> Any:
         if self._encoding != "one_hot":
             return super()._given(target)
-        kept = target >= 0  # of rows that are all zero nothing is
+        kept = target >= 0  # rows that are all zero have no ones
         columns = target.reshape(-1) if kept.all() else target[kept]
-        # Many learners take no wider indices than they need.
+        # Many learners do not accept wider indices than they need.
         index = np.int32 if max(len(columns), self._columns()) <= np.iinfo(np.int32).max else np.int64
         ends = np.concatenate([[0], np.cumsum(np.count_nonzero(kept, axis=1))]).astype(index)
         parts = np.ones(len(columns), np.float32), columns.astype(index, copy=False), ends

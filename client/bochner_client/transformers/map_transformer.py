@@ -1,4 +1,4 @@
-"""What the transformers have in common: a map that `fit` puts, and that `transform` posts rows to."""
+"""Base class of the transformers: `fit` creates a map in the service, and `transform` sends rows to it."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -34,22 +34,23 @@ Array = NDArray[Any]
 
 
 class MapChanged(BochnerError):
-    """A map that had expired was made anew, and is not the one that was fitted."""
+    """A map that had expired was built again, and differs from the map that was fitted."""
 
 
 class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """A transformer that stands on a map of a service.
+    """A transformer that uses a map of a service.
 
-    What `fit` leaves in it is all that it takes to make the map anew, here or elsewhere.
+    A fitted transformer has all that is needed to build the map again, in this process or elsewhere.
 
     Attributes:
         name_: name of the map.
-        spec_: its spec, with numbers for all that was left to rows.
-        digest_: its digest.
-        report_: how its set came out, if that was learned; else None.
-        rows_: the rows that its sampler has learned from, to learn it anew; None if it learns from none of `fit`'s.
-        n_features_in_: columns of a row.
-        feature_names_in_: their names, where `fit` was given a frame.
+        spec_: spec of the map, in which all fields that depended on rows are numbers.
+        digest_: digest of the map.
+        report_: report on the learned set of the map; None if no set was learned.
+        rows_: rows that the sampler has learned from, to build the map again; None if it does not learn from those of
+            `fit`.
+        n_features_in_: number of columns of a row.
+        feature_names_in_: names of the columns, if `fit` was called with a data frame.
     """
 
     input: Any
@@ -62,18 +63,21 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     @abstractmethod
     def _asked(self, service: Connection) -> Spec:
-        """The spec as it is asked for, without `input_dim` and `input`."""
+        """Return the requested spec, without `input_dim` and `input`."""
 
     @abstractmethod
     def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
-        """The answer for some rows, written into `out` if that is given."""
+        """Return the answer for some rows, written into `out` if it is given."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Have the service build the map, unless it has it. Rows are sent only where the map is made from them.
+        """Make the service build the map, unless it exists. Rows are sent only if the map is made from them.
 
         Args:
             X: rows (n, d): NumPy, SciPy sparse, pandas, polars, Arrow, a tensor, or lists.
             y: not used.
+
+        Returns:
+            The fitted transformer.
         """
         del y
         rows, service = self._rows(X, reset=True), connection(self.url, self.key)
@@ -99,11 +103,12 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self
 
     def transform(self, X: Any, out: Array | None = None) -> Any:  # noqa: N803
-        """What the map makes of rows, block by block, several at a time.
+        """Return what the map computes for rows, which are sent block by block, several at a time.
 
         Args:
-            X: rows (n, n_features_in_), as many as there are, of the kinds that `fit` takes.
-            out: an array to write into, such as a memory map, which may be larger than memory. It is given back.
+            X: any number of rows (n, n_features_in_), of the kinds that `fit` accepts.
+            out: array to write into and return, such as a memory map, which may be larger than memory; None for a new
+                array.
         """
         check_is_fitted(self)
         rows, service = self._rows(X, reset=False), connection(self.url, self.key)
@@ -114,7 +119,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             block, place = rows.block(start, stop), target[start:stop]
             try:
                 self._post(service, block, place)
-            except (MapNotFound, MapNotReady):  # it has expired since
+            except (MapNotFound, MapNotReady):  # the map has expired meanwhile
                 self._see_to_map(service)
                 self._post(service, block, place)
 
@@ -124,11 +129,11 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return self._given(target) if out is None else out
 
     def _columns(self) -> int:
-        """Columns of a transformed row."""
+        """Return the number of columns of a transformed row."""
         return prod(self._row[0])
 
     def _given(self, target: Array) -> Any:
-        """What `transform` gives, of answers in an array of its own."""
+        """Return the result of `transform`, given the answers in an array that `transform` has made."""
         return target.reshape(len(target), self._columns())
 
     def _rows(self, x: Any, reset: bool) -> Rows:
@@ -136,11 +141,11 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         first = rows.block(0, min(1, rows.n)) if rows.named is None else rows.named
         validate_data(self, first, reset=reset, skip_check_array=True)
         if reset and not rows.n:
-            check_array(first)  # says that there are none
+            check_array(first)  # raises the error of scikit-learn
         return rows
 
     def _sent(self, rows: Rows, spec: Spec, service: Connection) -> Block | None:
-        """The rows that the map is made from, if it is made from any. All of them are checked in any case."""
+        """Return the rows that the map is made from; None if it depends on no rows. All rows are checked either way."""
         if is_of_rows(spec):
             return as_dataset(rows, service.limits)
         for _ in rows.blocks():
@@ -148,11 +153,11 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return None
 
     def _see_to_map(self, service: Connection) -> None:
-        """Have the service build the map anew if it has expired.
+        """Make the service build the map again if it has expired.
 
         Raises:
-            MapExists: another map has the name now.
-            MapChanged: the service builds another map of the same spec than it did.
+            MapExists: the name is now taken by another map.
+            MapChanged: the service builds a map from this spec that differs from the fitted one.
         """
         with suppress(NotModified):
             with suppress(MapNotFound):

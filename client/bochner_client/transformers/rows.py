@@ -1,4 +1,4 @@
-"""Rows from wherever they are kept, read some at a time, so that none of it is held twice as a whole."""
+"""Rows from any source, read a part at a time, so that there is never a second copy of all rows."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,25 +12,25 @@ from bochner_client.arrays import as_numbers
 from bochner_client.tables import Table, as_table, check_exact, unmasked
 
 Block = NDArray[Any] | sparse.csr_array
-"""Rows of float32 or float64 as a service takes them, (n, d)."""
+"""Rows `(n, d)` in float32 or float64, as a service accepts them."""
 
-# Of DLPack: memory that the processor reads.
+# DLPack's device type for memory of the CPU.
 _CPU = 1
-# Bytes of rows that are looked at together.
+# Bytes of rows that are checked at a time.
 _LOOK_BYTES = 1 << 23
-# Of sparse rows as JSON, at most: an entry's column and value, and the rest of a row.
+# Upper bounds for sparse rows in JSON: bytes of an entry (its column and value), and of the rest of a row.
 _BYTES_PER_STORED, _BYTES_PER_SPARSE_ROW = 40, 32
 
 
 class Rows:
-    """Rows (n, d) of an array, memory map, sparse matrix, frame, Arrow table, tensor, or of lists of numbers.
+    """Rows `(n, d)` of an array, memory map, sparse matrix, data frame, Arrow table, tensor, or of lists of numbers.
 
     Args:
-        x: the rows. Tensors are read through DLPack, from other devices some rows at a time.
-        missing: whether NaN may stand for an entry that is missing.
+        x: the rows. Tensors are read through DLPack; those on other devices, a part at a time.
+        missing: whether NaN may stand for a missing entry.
 
     Raises:
-        ValueError: it is no table of numbers.
+        ValueError: `x` is not a table of numbers.
     """
 
     def __init__(self, x: Any, missing: bool = False) -> None:
@@ -38,31 +38,31 @@ class Rows:
         self._table = as_table(x)
         self._x = x if self._table is not None else _sliceable(x)
         if self._table is None and self._x.ndim != 2:
-            check_array(self._x)  # says what is wanted
+            check_array(self._x)  # raises the error of scikit-learn
         self.n, self.d = map(int, self._x.shape if self._table is None else (self._table.n, self._table.d))
         self.named = _named(x, self._table)
-        """The frame, where its columns are those of the rows; else None."""
+        """The data frame, if its columns are those of the rows; else None."""
         self.bytes_before = self._sparse_bytes()
-        """Bytes of all rows before each row in a body, and in all, (n + 1,), of rows that are sent as sparse ones.
+        """Bytes in a body of all rows before each row, and of all rows, `(n + 1,)`, for rows sent as sparse rows.
 
-        None for those that are sent as an array.
+        None for rows that are sent as an array.
         """
 
     @property
     def bytes_per_row(self) -> int:
-        """Bytes of a row in an array, at most."""
+        """Most bytes of a row in an array."""
         return 8 * self.d
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all rows in a body, at most."""
+        """Most bytes of all rows in a body."""
         return self.bytes_per_row * self.n if self.bytes_before is None else int(self.bytes_before[-1])
 
     def block(self, start: int, stop: int) -> Block:
-        """Some of the rows, checked, in the form in which they are sent.
+        """Return some of the rows, checked, in the form in which they are sent.
 
         Raises:
-            ValueError: an entry is no finite number.
+            ValueError: an entry is not a finite number.
         """
         some = self._table.rows(start, stop) if self._table is not None else self._x[start:stop]
         if isinstance(some, np.ndarray) and some.dtype.kind not in "biufc":
@@ -82,7 +82,7 @@ class Rows:
         return found
 
     def blocks(self) -> Iterator[Block]:
-        """All rows, some megabytes at a time."""
+        """Iterate over all rows, some megabytes at a time."""
         step = max(1, _LOOK_BYTES // max(1, self.bytes_per_row))
         return (self.block(start, min(start + step, self.n)) for start in range(0, self.n, step))
 
@@ -94,7 +94,7 @@ class Rows:
 
 
 class _Elsewhere:
-    """A tensor in the memory of another device, of which the rows that are wanted are brought here."""
+    """A tensor in the memory of another device; only the rows that are needed are copied from there."""
 
     def __init__(self, tensor: Any) -> None:
         self._tensor, self.shape, self.ndim = tensor, tensor.shape, len(tensor.shape)
@@ -104,7 +104,7 @@ class _Elsewhere:
 
 
 def _named(x: Any, table: Table | None) -> Any:
-    """The frame without the columns that are none of the rows'; None where rows are lists."""
+    """Return the data frame with only the columns of the rows; None if rows are lists."""
     if table is None or table.is_of_lists:
         return None
     names = [field.name for field in table.fields]
@@ -114,7 +114,7 @@ def _named(x: Any, table: Table | None) -> Any:
 
 
 def _sliceable(x: Any) -> Any:
-    """What has `ndim`, `shape` and slices of rows that scikit-learn's checks take."""
+    """Return an object with `ndim`, `shape` and slices of rows, in types that scikit-learn's checks accept."""
     if isinstance(x, np.ndarray):
         return unmasked(x) if np.ma.isMaskedArray(x) else x
     if sparse.issparse(x):

@@ -1,4 +1,4 @@
-"""Specs of maps from the arguments of transformers, and what in them is left to rows."""
+"""Specs of maps, from the arguments of transformers; and which fields of a spec depend on rows."""
 
 import hashlib
 import json
@@ -13,19 +13,19 @@ from bochner_client.transformers.rows import Block
 Spec = dict[str, Any]
 
 _ROWS = ""
-"""Stands for the dataset of the rows of `fit`: no dataset has such a name."""
+"""Placeholder for the name of the dataset of the rows of `fit`; not a valid name."""
 _PARTS = ("kernel", "sampler", "input")
 _SCALES = frozenset({"length_scale", "sigma", "gamma"})
-# How many rows a way to take a length scale wants.
+# Number of rows that a rule for the length scale needs.
 _LEAST_ROWS = {"nearest_neighbor": 11, "median": 2}
 _LETTERS = 40
 
 
 def kernel_of(asked: str | Mapping[str, Any], length_scale: Any, kinds: Mapping[str, Any]) -> Spec:
-    """A kernel by its kind or with options, with the length scale that is given; else its own, or the median.
+    """Return a kernel with a length scale: the argument, else the kernel's own, else the median.
 
     Raises:
-        ValueError: it has a length scale of its own, and one is given.
+        ValueError: the argument is given although the kernel has a length scale of its own.
     """
     kernel = _part(asked)
     own = sorted(_SCALES & set(kernel))
@@ -41,7 +41,7 @@ def kernel_of(asked: str | Mapping[str, Any], length_scale: Any, kinds: Mapping[
 
 
 def sampler_of(asked: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Spec:
-    """A sampler by its kind or with options; it learns from rows if it can, and is told neither of others nor a box."""
+    """Return a sampler. If it can learn from rows, it does so from those of `fit`, unless it has a dataset or a box."""
     sampler = _part(asked)
     fields = kinds.get(sampler.get("kind", ""), {}).get("properties", {})
     learns = "dataset" in fields and (sampler.get("learn", False) or "learn" not in fields)
@@ -49,34 +49,34 @@ def sampler_of(asked: str | Mapping[str, Any], kinds: Mapping[str, Any]) -> Spec
 
 
 def input_of(asked: str | Mapping[str, Any]) -> Spec:
-    """What is done to rows first, by the name of a fit or with options."""
+    """Return the preprocessing (`input`) given the name of a fit, or options."""
     wanted = {"fit": asked} if isinstance(asked, str) else _plain(asked)
     return {"dataset": _ROWS, **wanted} if "fit" in wanted else wanted
 
 
 def whole(value: Any) -> Any:
-    """A number as a whole one if it is one; all else as it is, which the service then refuses."""
+    """Return an integral float as an int; other values unchanged, for the service to refuse."""
     plain = _plain(value)
     return int(plain) if isinstance(plain, float) and plain.is_integer() else plain
 
 
 def seed_of(asked: Any) -> Any:
-    """A seed, drawn if none is asked for: the map is made anew from the same one should it expire."""
+    """Return the seed; if it is None, draw one, so that the same map can be built again after it has expired."""
     return secrets.randbelow(1 << 32) if asked is None else whole(asked)
 
 
 def is_of_rows(spec: Spec) -> bool:
-    """Whether the rows of `fit` have a part in the map."""
+    """Whether the map depends on the rows of `fit`."""
     return any(spec.get(part, {}).get("dataset") == _ROWS for part in _PARTS)
 
 
 def learns(spec: Spec) -> bool:
-    """Whether the sampler takes the rows of `fit`."""
+    """Whether the sampler learns from the rows of `fit`."""
     return bool(spec["sampler"].get("dataset") == _ROWS)
 
 
 def of_dataset(spec: Spec, dataset: str) -> Spec:
-    """The spec with the name of a dataset in the place of the rows of `fit`."""
+    """Return the spec with the name of a dataset in place of the placeholder for the rows of `fit`."""
     changed = {
         part: {**spec[part], "dataset": dataset} for part in _PARTS if spec.get(part, {}).get("dataset") == _ROWS
     }
@@ -84,25 +84,25 @@ def of_dataset(spec: Spec, dataset: str) -> Spec:
 
 
 def is_open(spec: Spec) -> bool:
-    """Whether numbers of the spec are left to rows."""
+    """Whether fields of the spec have to be computed from rows."""
     return _scale_is_open(spec) or "fit" in spec.get("input", {})
 
 
 def least_rows(spec: Spec) -> int:
-    """How many rows it takes to find these numbers."""
+    """Return the number of rows needed to compute the length scale."""
     scale = spec["kernel"].get("length_scale")
     return _LEAST_ROWS.get(str(scale.get("per_column") if isinstance(scale, dict) else scale), 1)
 
 
 def probe(spec: Spec) -> Spec:
-    """The least map whose record tells the numbers that the spec leaves open."""
+    """Return the spec of the smallest map whose record has the numbers that the spec lacks."""
     kernel = spec["kernel"] if _scale_is_open(spec) else {"kind": "gaussian", "length_scale": 1.0}
     least = {"input_dim": spec["input_dim"], "kernel": kernel, "sampler": {"kind": "monte_carlo"}, "s": 1}
     return least | ({"input": spec["input"]} if "input" in spec else {})
 
 
 def settled(spec: Spec, of_probe: Spec) -> Spec:
-    """The spec with the numbers of the record of its probe."""
+    """Return the spec with the numbers from the record of its probe map."""
     kernel = {name: value for name, value in spec["kernel"].items() if name != "dataset"}
     if _scale_is_open(spec):
         kernel["length_scale"] = of_probe["kernel"]["length_scale"]
@@ -110,12 +110,12 @@ def settled(spec: Spec, of_probe: Spec) -> Spec:
 
 
 def named(spec: Spec) -> str:
-    """A name for the map of a spec, the same for equal specs."""
+    """Return a name for the map of a spec; equal specs have the same name."""
     return _name(hashlib.sha256(json.dumps(spec, sort_keys=True).encode()))
 
 
 def named_rows(rows: Block) -> str:
-    """A name for a dataset of rows, the same for equal rows of one dtype."""
+    """Return a name for a dataset of rows; equal rows of the same dtype have the same name."""
     parts = [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
     digest = hashlib.sha256(f"{[part.dtype.str for part in parts]} {rows.shape}".encode())
     for part in parts:
@@ -133,7 +133,7 @@ def _part(asked: str | Mapping[str, Any]) -> Spec:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON has it: arrays as lists, numbers of NumPy as those of Python."""
+    """Return the value as JSON: arrays become lists, NumPy numbers those of Python."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "__array__"):
