@@ -149,9 +149,7 @@ class Settings(BaseSettings):
     job continues the work.
     """
     max_wait_seconds: float = Field(30.0, ge=0)
-    """Longest time in seconds that a client may request in place of `max_request_seconds`, with the header `Prefer:
-    wait=`.
-    """
+    """Longest wait in seconds that the header `Prefer: wait=` may set in place of `max_request_seconds`."""
     max_listeners: Count = 256
     """Clients per process that may watch jobs or wait for one; beyond it, 503."""
     max_connections: Count = 1000
@@ -172,7 +170,7 @@ class Settings(BaseSettings):
     """Seconds in which the body of a request must arrive, else 408."""
     min_body_rate: NonNegativeInt = 5000
     """Bytes per second at which a body must arrive, counted from its beginning. A slower body is refused with 408 after
-    ten seconds, or after one second if other requests would be refused for lack of its place.
+    ten seconds, or after one second if other requests would otherwise be refused.
     """
     shutdown_timeout: Count = 25
     """Seconds that requests may take to finish after SIGTERM; unfinished ones are answered with 503. Then the workers

@@ -75,10 +75,8 @@ def store_client(settings: Settings) -> Client:
 def wire(settings: Settings, heard: Heard | None = None, used: Callable[[bool], None] = lambda _: None) -> Wired:
     """Return all services, using the store at `settings.redis_url`.
 
-    Args:
-        settings: settings of the service.
-        heard: is called after each call to the store, if given.
-        used: is called for each use of the cache, with whether it was a hit.
+    `heard`, if given, is called after each call to the store; `used` for each use of the cache, with whether it was a
+    hit.
     """
     client = store_client(settings)
     loop_client = connect_loop(settings.store_url, settings.store_timeout)
