@@ -58,7 +58,8 @@ def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) 
             if not isinstance(error, Unavailable | RequestTimeout):
                 raise
             failure, wait = error, error.retry_after or 0.0
-            # An overloaded service has not done anything; after any other failure this is unknown.
+            # An overloaded service, or one that waited in vain for the request, has done nothing; otherwise this is
+            # unknown.
             unsent = isinstance(error, Overloaded | RequestTimeout)
         may_be_done = may_be_done or not unsent
         wait += random.uniform(pause / 2, pause)  # noqa: S311 (clients are only to come at different times)
@@ -69,12 +70,7 @@ def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) 
 
 
 def paged(ask: Callable[[str | None], Request[P]], records: Callable[[P], Iterable[T]]) -> Stream[T]:
-    """Return a stream of the records of all pages.
-
-    Args:
-        ask: returns the request for the page at a cursor.
-        records: returns the records of a page.
-    """
+    """Return a stream of all records; `ask` returns the request for the page at a cursor, `records` those of a page."""
 
     def flow() -> Flow[None]:
         cursor: str | None = None

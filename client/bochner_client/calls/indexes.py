@@ -21,7 +21,7 @@ from bochner_client.requests import (
 from bochner_client.rows import Rows, as_member, listed, sample_members
 
 Keep = Literal["codes", "vectors"]
-"""What an index stores of each vector."""
+"""Content that an index stores for each vector."""
 
 
 def put_index(

@@ -64,8 +64,7 @@ def put_map(
         if_match: digest that an existing map with the name must have.
         only_new: whether to fail if a map with the name exists.
         wait: whether to wait for the job that builds the map, if there is one. Otherwise the status of the record may
-            be
-            `building`.
+            be `building`.
         progress: how to show the progress of the job; see `Job.wait`.
         timeout: seconds to wait for the job.
 

@@ -32,8 +32,8 @@ def transform(name: str, vectors: Rows, *, dtype: DTypeLike | None = None, out: 
         name: name of the map.
         vectors: the rows.
         dtype: dtype of the features; None for that of the map. A narrower dtype is also used for the transfer.
-        out: array of shape `(n, n_output)` to write the features into while they are received, such as a memory map.
-            It determines the dtype.
+        out: array of shape `(n, n_output)` to write the features into while they are received, such as a memory map. It
+            determines the dtype.
 
     Raises:
         MapNotFound: the map does not exist.
@@ -68,9 +68,8 @@ def codes(
         name: name of the map.
         vectors: the rows.
         encoding: encoding of the codes; None for `zero_bit` of maps with kernel gmm, `packed` of Fourier maps, whose
-            codes
-            are signed. Fourier maps have only `packed` and `fingerprint`. Rows of `one_hot` are column indices `(n,
-            s)`.
+            codes are signed. Fourier maps have only `packed` and `fingerprint`. Rows of `one_hot` are column indices
+            `(n, s)`.
         bits: bits of a code.
         bits_of: the number from which codes take their bits.
         rows_per_band: for Fourier maps, number of bits of a fingerprint.

@@ -16,8 +16,8 @@ class FeatureMap(MapTransformer):
 
     Args:
         kernel: kind of kernel, such as "gaussian", or kind and options: {"kind": "matern", "nu": 1.5}.
-        sampler: kind of sampler of frequencies or landmarks, or kind and options: "halton", "landmarks",
-            {"kind": "weighted", "differences": "data"}. Samplers that learn do so from the rows passed to `fit`.
+        sampler: kind of sampler of frequencies or landmarks, or kind and options: "halton", "landmarks", {"kind":
+            "weighted", "differences": "data"}. Samplers that learn do so from the rows passed to `fit`.
         s: number of frequencies or landmarks; None if the sampler determines it.
         length_scale: a number, one for each column, or a rule to compute it from the rows of `fit`: "median",
             "nearest_neighbor", {"per_column": "median"}. None for the kernel's own if it has one, else "median".

@@ -28,10 +28,9 @@ class HashMap(MapTransformer):
         length_scale: length scale of a kernel with frequencies, as in `FeatureMap`.
         seed: seed of every random choice.
         encoding: for kernel gmm by default "one_hot", sparse rows (n, s·2^bits) for linear learners, with a one for
-            each
-            hash. "zero_bit", "b_bit" and "fingerprint" are codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉), "pairs"
-            columns
-            (n, 2s). Other kernels have "packed" (n, ⌈s/8⌉), the default, and "fingerprint" (n, ⌊s/rows_per_band⌋).
+            each hash. "zero_bit", "b_bit" and "fingerprint" are codes (n, s), "packed" bytes (n, ⌈s·bits/8⌉), "pairs"
+            columns (n, 2s). Other kernels have "packed" (n, ⌈s/8⌉), the default, and "fingerprint" (n,
+            ⌊s/rows_per_band⌋).
         bits: bits of a code; None for the default of the encoding.
         bits_of: number from which codes take their bits: "index", "mixed_index" or "pair".
         rows_per_band: bits of a fingerprint, for kernels other than gmm; None for 16.
