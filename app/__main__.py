@@ -9,13 +9,13 @@ from importlib.metadata import version
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from app.commands import asking, bulk, keys, openapi, serve, stores, worker
+from app.commands import bulk, keys, openapi, serve, stores, worker
 from app.settings import ClientSettings, Settings
 from app.store.backup import BackupFailed
 from app.store.errors import StoreUnavailable, in_full
 from app.store.server import StoreNotStarted
 
-COMMANDS = (serve, worker, keys, asking, bulk, stores, openapi)
+COMMANDS = (serve, worker, keys, bulk, stores, openapi)
 
 
 def main() -> None:

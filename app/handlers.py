@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from app.container import Container, quota_of, store_client
 from app.core.datasets import Reference
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
@@ -23,7 +24,6 @@ from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detach_rows
 from app.services.warm_up import cold, get_ready
 from app.settings import Settings, counters
-from app.wiring import Wired, quota_of, store_client, wire
 
 logger = logging.getLogger(__name__)
 
@@ -48,37 +48,39 @@ def run_worker(settings: Settings) -> None:
 
 def job_handlers(settings: Settings) -> Handlers:
     """Return the handlers of all kinds of jobs, using the store at `settings.redis_url`."""
-    wired = wire(settings)
+    services = Container(settings)
     return {
-        map_creation.KIND: partial(map_creation.build_reservation, wired.map_store, wired.datasets, settings.threads),
-        DIAGNOSE: partial(_measure, partial(_diagnostic, wired)),
-        RECOMMEND: partial(_measure, partial(_recommendation, wired)),
-        ADVISE: partial(_measure, partial(_advice, wired)),
-        index_jobs.PUT_INDEX: wired.index_creation.go_on,
-        index_jobs.DUPLICATES: lambda payload, context: {Json.media_type: wired.duplicates.answer(payload, context)},
+        map_creation.KIND: partial(
+            map_creation.build_reservation, services.map_store, services.datasets, settings.threads
+        ),
+        DIAGNOSE: partial(_measure, partial(_diagnostic, services)),
+        RECOMMEND: partial(_measure, partial(_recommendation, services)),
+        ADVISE: partial(_measure, partial(_advice, services)),
+        index_jobs.PUT_INDEX: services.index_creation.go_on,
+        index_jobs.DUPLICATES: lambda payload, context: {Json.media_type: services.duplicates.answer(payload, context)},
     }
 
 
-def _diagnostic(wired: Wired, context: JobContext) -> Measurement:
+def _diagnostic(services: Container, context: JobContext) -> Measurement:
     payload = context.payload
-    wanted, subject = DIAGNOSTICS[payload["diagnostic"]], wired.maps.open(payload["map"])
+    wanted, subject = DIAGNOSTICS[payload["diagnostic"]], services.maps.open(payload["map"])
     spec = subject.feature_map.spec
     options, posted = wanted.model_validate_json(payload["options"]), _read_rows(context)
     # Attached rows were checked, and preprocessed as the map's `input` says, when the job was submitted.
     attached = {member: rows for member, rows in posted.items() if not isinstance(rows, Reference)}
     references = {member: rows for member, rows in posted.items() if isinstance(rows, Reference)}
-    given = wired.datasets.read_rows(references, spec.gate)
+    given = services.datasets.read_rows(references, spec.gate)
     given.rows.update(attached)
-    return wired.measurements.diagnostic(subject, options, given)
+    return services.measurements.diagnostic(subject, options, given)
 
 
-def _recommendation(wired: Wired, context: JobContext) -> Measurement:
+def _recommendation(services: Container, context: JobContext) -> Measurement:
     options = SettledOptions.model_validate_json(context.payload["options"])
-    return wired.recommendations.measurement(options, _read_rows(context), _parse)
+    return services.recommendations.measurement(options, _read_rows(context), _parse)
 
 
-def _advice(wired: Wired, context: JobContext) -> Measurement:
-    return wired.adviser.measurement(AdviceOptions.model_validate_json(context.payload["options"]))
+def _advice(services: Container, context: JobContext) -> Measurement:
+    return services.adviser.measurement(AdviceOptions.model_validate_json(context.payload["options"]))
 
 
 def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:

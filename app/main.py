@@ -17,24 +17,18 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from app import metrics
 from app.api import documents, problems, schemas
-from app.api.access import Access, Authorization, CrossOrigin, Hosts, KnownKeys, Rates, check_role, permit
-from app.api.admission import Admission, Asked, Together
+from app.api.access import Authorization, CrossOrigin, check_role, permit
 from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, refuse_unclear_parameters
 from app.api.etags import NotModified, not_modified_response
-from app.api.interest import Interest, Shutdown
 from app.api.middleware import Content, Delivery, Observation, shorten_addresses
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
-from app.metrics import Heartbeat, Meters, Slot, gauge, share_directory
-from app.request_context import start_spans
-from app.services.cache import Cache
+from app.metrics import Meters, Slot, share_directory
 from app.services.warm_up import get_ready
 from app.settings import Settings, counters, share_counters
-from app.wiring import wire
 
 Call = Callable[[str, Request, Context], Awaitable[Response]]
 
@@ -42,7 +36,7 @@ Call = Callable[[str, Request, Context], Awaitable[Response]]
 def create_app(settings: Settings | None = None) -> FastAPI:
     """Return the service that uses the store at `settings.redis_url`; settings default to those of the environment."""
     settings = settings or Settings()
-    context = _context(settings)
+    context = Context(settings, _meters())
     app = FastAPI(
         title="Bochner",
         summary="Kernel features and hash codes from frozen feature maps",
@@ -74,36 +68,6 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context
     return app
-
-
-def _context(settings: Settings) -> Context:
-    """Return what routes receive as their `Context`: the services, access control and admission."""
-    meters, spans = _meters(), start_spans(settings.traces)
-
-    def heard(command: str, seconds: float, failed: bool) -> None:
-        meters.asked_store(command, seconds, failed)
-        spans.asked_store(command, seconds, failed)
-
-    wired = wire(settings, heard, meters.count_use)
-    admission = Admission(settings, meters.count_wait, spans.part)
-    access = Access(
-        settings.keys_required,
-        Hosts(settings.hosts, near=not settings.allowed_hosts),
-        KnownKeys(wired.keys_changed, wired.note_use),
-        Rates(wired.take_requests),
-    )
-    return Context(
-        **(vars(wired) | {"find_map": Asked(wired.find_map)}),
-        admission=admission,
-        interest=Interest(),
-        together=Together(admission, meters.batch),
-        readiness=Asked(lambda _: admission.ask(wired.status.readiness), one_at_a_time=True),
-        shutdown=Shutdown(),
-        access=access,
-        meters=meters,
-        spans=spans,
-        heartbeat=Heartbeat(meters.slot, "server", Gauges(meters, admission, wired.cache).sample),
-    )
 
 
 @cache
@@ -167,30 +131,3 @@ class Direct(BaseRoute):
         with self._context.admission.inside:
             response = await self._calls[call](name, request, self._context)
             await response(scope, receive, send)
-
-
-class Gauges:
-    """Gauges of a process that serves requests."""
-
-    def __init__(self, meters: Meters, admission: Admission, cache: Cache) -> None:
-        self._meters, self._admission, self._cache = meters, admission, cache
-        self._in_flight, self._connections = gauge(metrics.IN_FLIGHT), gauge(metrics.CONNECTIONS)
-        self._taken, self._places = gauge(metrics.PLACES_TAKEN), gauge(metrics.PLACES)
-        self._waiting = gauge(metrics.WAITING)
-        self._bodies, self._answers = gauge(metrics.BODIES_BYTES), gauge(metrics.ANSWERS_BYTES)
-        self._cache_bytes, self._cache_entries = gauge(metrics.CACHE_BYTES), gauge(metrics.CACHE_ENTRIES)
-        gauge(metrics.CACHE_LIMIT).set(cache.limit)
-
-    def sample(self) -> None:
-        """Set all gauges to their current values."""
-        self._in_flight.set(self._meters.in_flight)
-        self._connections.set(self._meters.connections)
-        for of, places in self._admission.places.items():
-            self._taken.labels(of).set(places.taken)
-            self._places.labels(of).set(places.most)
-        for waits_for, waiting in self._admission.waiting.items():
-            self._waiting.labels(waits_for).set(waiting)
-        self._bodies.set(self._admission.senders.taken)
-        self._answers.set(self._admission.readers.taken)
-        self._cache_bytes.set(self._cache.nbytes)
-        self._cache_entries.set(self._cache.entries)

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Annotated, cast
 
 from fastapi import Depends, Path, Query, Request, params
@@ -10,29 +9,67 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
-from app.api.access import Access
+from app import metrics
+from app.api.access import Access, Hosts, KnownKeys, Rates
 from app.api.admission import Admission, Asked, Together
 from app.api.interest import Interest, Shutdown
+from app.container import Container
 from app.core.model import NAME_PATTERN
-from app.metrics import Heartbeat, Meters
-from app.request_context import Spans
-from app.services.status import Readiness
-from app.wiring import Wired
+from app.metrics import Heartbeat, Meters, gauge
+from app.request_context import start_spans
+from app.services.cache import Cache
+from app.settings import Settings
 
 
-@dataclass(frozen=True)
-class Context(Wired):
+class Context(Container):
     """Services of one process, and what only its requests need."""
 
-    admission: Admission
-    interest: Interest
-    together: Together
-    readiness: Asked[Readiness]
-    shutdown: Shutdown
-    access: Access
-    meters: Meters
-    spans: Spans
-    heartbeat: Heartbeat
+    def __init__(self, settings: Settings, meters: Meters) -> None:
+        self.meters, self.spans = meters, start_spans(settings.traces)
+        super().__init__(settings, self._hear_store, meters.count_use)
+        self.find_map = Asked(self.find_map)
+        self.admission = Admission(settings, meters.count_wait, self.spans.part)
+        self.access = Access(
+            settings.keys_required,
+            Hosts(settings.hosts, near=not settings.allowed_hosts),
+            KnownKeys(self.keys_changed, self.note_use),
+            Rates(self.take_requests),
+        )
+        self.interest, self.shutdown = Interest(), Shutdown()
+        self.together = Together(self.admission, meters.batch)
+        self.readiness = Asked(lambda _: self.admission.ask(self.status.readiness), one_at_a_time=True)
+        self.heartbeat = Heartbeat(meters.slot, "server", Gauges(meters, self.admission, self.cache).sample)
+
+    def _hear_store(self, command: str, seconds: float, failed: bool) -> None:
+        self.meters.asked_store(command, seconds, failed)
+        self.spans.asked_store(command, seconds, failed)
+
+
+class Gauges:
+    """Gauges of a process that serves requests."""
+
+    def __init__(self, meters: Meters, admission: Admission, cache: Cache) -> None:
+        self._meters, self._admission, self._cache = meters, admission, cache
+        self._in_flight, self._connections = gauge(metrics.IN_FLIGHT), gauge(metrics.CONNECTIONS)
+        self._taken, self._places = gauge(metrics.PLACES_TAKEN), gauge(metrics.PLACES)
+        self._waiting = gauge(metrics.WAITING)
+        self._bodies, self._answers = gauge(metrics.BODIES_BYTES), gauge(metrics.ANSWERS_BYTES)
+        self._cache_bytes, self._cache_entries = gauge(metrics.CACHE_BYTES), gauge(metrics.CACHE_ENTRIES)
+        gauge(metrics.CACHE_LIMIT).set(cache.limit)
+
+    def sample(self) -> None:
+        """Set all gauges to their current values."""
+        self._in_flight.set(self._meters.in_flight)
+        self._connections.set(self._meters.connections)
+        for of, places in self._admission.places.items():
+            self._taken.labels(of).set(places.taken)
+            self._places.labels(of).set(places.most)
+        for waits_for, waiting in self._admission.waiting.items():
+            self._waiting.labels(waits_for).set(waiting)
+        self._bodies.set(self._admission.senders.taken)
+        self._answers.set(self._admission.readers.taken)
+        self._cache_bytes.set(self._cache.nbytes)
+        self._cache_entries.set(self._cache.entries)
 
 
 async def _context(request: Request) -> Context:

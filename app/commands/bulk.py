@@ -2,15 +2,17 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from app.commands.asking import service
 from app.commands.options import AddParser, add_settings
 from app.settings import ClientSettings
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the client takes long to load, and most commands need none
     from bochner.bulk.runs import Runner
+    from bochner_client import Client
 
 _THIS_MACHINE = "local"
 _ENCODINGS = ("zero_bit", "b_bit", "packed", "one_hot", "pairs", "fingerprint")
@@ -92,7 +94,7 @@ def _run(
     runner = _runner(ray)
     from bochner import bulk
 
-    with service(options) as client:
+    with _service(options) as client:
         frozen = client.export_map(name, "npz")
     computing = bulk.Computing(frozen, encoding, dtype)
     names = None if columns is None else columns.split(",")
@@ -110,6 +112,20 @@ def _run(
     sys.stdout.write(f"{report}\n")
     if report.complaints:
         sys.exit(1)
+
+
+@contextmanager
+def _service(options: dict[str, Any]) -> Iterator["Client"]:
+    """Yield a client of the service that the options name; exit with a one-line message if a request fails."""
+    from bochner_client import BochnerError, Client
+
+    settings = ClientSettings(**options)
+    try:
+        # No retries, as the address may be wrong.
+        with Client(settings.url, settings.read_key(), patience=0) as client:
+            yield client
+    except BochnerError as error:
+        sys.exit(str(error))
 
 
 def _runner(ray: str | None) -> "Runner | None":

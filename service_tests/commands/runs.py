@@ -24,6 +24,12 @@ def command(running: Running, name: str, *options: object, call: str = "transfor
     return [sys.executable, "-m", "app", call, "--url", running.url, "--map", name, *map(str, options)]
 
 
+def run(*arguments: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "app", *arguments], capture_output=True, text=True, timeout=60, check=False, **options
+    )
+
+
 class Ended(NamedTuple):
     """What a command said, and its exit code."""
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service_tests.commands.test_create import run
+from service_tests.commands.runs import run
 from service_tests.keyed import bearer, secret_of
 from service_tests.running import service
 from service_tests.servers import until

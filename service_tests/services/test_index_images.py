@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import redis
 
+from app.container import Container
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
-from app.wiring import Wired, wire
 
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32, "seed": 1}
@@ -28,27 +28,27 @@ def url(client: redis.Redis, store_url: str) -> str:
     return store_url
 
 
-def process(url: str, cache_bytes: int = 1 << 30) -> Wired:
+def process(url: str, cache_bytes: int = 1 << 30) -> Container:
     """The services as a process of their own has them."""
-    return wire(Settings(redis_url=url, cache_bytes=cache_bytes))
+    return Container(Settings(redis_url=url, cache_bytes=cache_bytes))
 
 
-def made(wired: Wired, name: str) -> str:
+def made(services: Container, name: str) -> str:
     """An index over a map."""
-    wired.map_creation.create("m", AskedSpec(SPEC, NOTHING), Progress())
-    wired.indexes.create(name, AskedIndex(map="m", bands=8, rows_per_band=1), None)
+    services.map_creation.create("m", AskedSpec(SPEC, NOTHING), Progress())
+    services.indexes.create(name, AskedIndex(map="m", bands=8, rows_per_band=1), None)
     return name
 
 
-def upsert(wired: Wired, name: str, ids: list[object], tag: str | None = None) -> None:
+def upsert(services: Container, name: str, ids: list[object], tag: str | None = None) -> None:
     def read(_: int, __: CheckCount) -> Batch:
         return Batch(ROWS[: len(ids)], ids, [tag] * len(ids))
 
-    assert wired.index_vectors.upsert(name, read) == (len(ids), ())
+    assert services.index_vectors.upsert(name, read) == (len(ids), ())
 
 
-def found(wired: Wired, name: str, tag: str | None = None) -> set[object]:
-    (result,), _ = wired.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
+def found(services: Container, name: str, tag: str | None = None) -> set[object]:
+    (result,), _ = services.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
     return {*result["ids"]}
 
 
