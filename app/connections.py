@@ -103,10 +103,10 @@ def check_head(method: bytes, version: str, address: bytes, fields: Fields, most
     if size > most:
         raise too_large(len(address), size, most)
     if version not in ("1.0", "1.1") or method == b"CONNECT":
-        raise Refusal("bad-request", f"{method.decode()} in HTTP/{version} came; HTTP/1.1 is spoken here, to no others")
+        raise Refusal("bad-request", f"expected HTTP/1.1, got {method.decode()} in HTTP/{version}")
     hosts = [name for name, _ in fields].count(b"host")
     if hosts > 1 or (hosts == 0 and version == "1.1"):
-        raise Refusal("bad-request", f"{hosts} fields Host came; one is wanted")
+        raise Refusal("bad-request", f"expected one field Host, got {hosts}")
     codings = [value.strip().lower() for name, value in fields if name == b"transfer-encoding"]
     if codings not in ([], [b"chunked"]) or (codings and version == "1.0"):
         came = b", ".join(codings)[:80].decode("latin-1")
@@ -125,8 +125,10 @@ def too_large(address_bytes: int, size: int, most: int) -> Refusal:
     """Return the refusal of a head of `size` bytes or more, `address_bytes` of which are the address."""
     members = limit("max_head_bytes", most)
     if address_bytes > most:
-        return Refusal("uri-too-long", f"{address_bytes} bytes or more of an address came; {most} may come", **members)
-    return Refusal("head-too-large", f"{size} bytes or more of a head came; {most} may come", **members)
+        return Refusal(
+            "uri-too-long", f"expected an address of up to {most} bytes, got {address_bytes} or more", **members
+        )
+    return Refusal("head-too-large", f"expected a head of up to {most} bytes, got {size} or more", **members)
 
 
 logger = logging.getLogger(__name__)

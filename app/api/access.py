@@ -248,8 +248,8 @@ def permit(operation: str, state: Mapping[str, Any]) -> None:
         return
     key: Key | None = state["key"]
     if key is None:
-        raise unauthorized_refusal(f"no key came; one with role {needed} is wanted")
-    raise Refusal("forbidden", f"key {key.name!r} has role {key.role}; {needed} is wanted")
+        raise unauthorized_refusal(f"expected a key with role {needed}, got none")
+    raise Refusal("forbidden", f"expected role {needed}, got key {key.name!r} with role {key.role}")
 
 
 async def check_role(request: Request) -> None:
@@ -331,7 +331,7 @@ class Access:
     def _check_host(self, scope: Scope) -> None:
         came = _values(scope, b"host")
         if len(came) > 1:
-            raise Refusal("bad-request", f"{len(came)} headers Host came; one is wanted")
+            raise Refusal("bad-request", f"expected one header Host, got {len(came)}")
         host = came[0].decode("latin-1") if came else ""
         if not self._hosts.allow(host):
             raise Refusal("misdirected", f"host {host[:80]!r} came, which BOCHNER_ALLOWED_HOSTS does not name")
@@ -341,12 +341,10 @@ class Access:
         if not self.required and (text is None or id_in(text) is None):
             return None  # credentials for another service, such as a proxy
         if text is None:
-            raise unauthorized_refusal("no key came; `Authorization: Bearer KEY` is wanted")
+            raise unauthorized_refusal("expected `Authorization: Bearer KEY`, got no key")
         key = await self.keys.find(text)
         if key is None:
-            raise unauthorized_refusal(
-                "no key that is valid here came; `Authorization: Bearer KEY` is wanted", "invalid_token"
-            )
+            raise unauthorized_refusal("expected a valid key as `Authorization: Bearer KEY`", "invalid_token")
         wait = await self._rates.wait(key)
         if key.rate is not None and wait > 0:
             detail = f"key {key.name!r} may ask {key.rate:g} times a second, and {key.burst} times at once"
@@ -408,7 +406,7 @@ def _read_key(scope: Scope) -> bytes | None:
     """Return the key text of a request; empty if the credentials are of another kind, None if there are none."""
     came = _values(scope, b"authorization")
     if len(came) > 1:
-        raise unauthorized_refusal(f"{len(came)} headers Authorization came; one is wanted", "invalid_request")
+        raise unauthorized_refusal(f"expected one header Authorization, got {len(came)}", "invalid_request")
     return _text(came[0], scope["method"]) if came else None
 
 

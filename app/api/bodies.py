@@ -90,7 +90,7 @@ def choose_decoder(request: Request) -> Unpacked | None:
     if coding in ("", "identity"):
         return None
     if coding not in _UNPACKERS:
-        detail = f"Content-Encoding {came[:80]} came; one of {', '.join(_UNPACKERS)} is wanted, once, or none"
+        detail = f"expected one Content-Encoding of {', '.join(_UNPACKERS)}, or none, got {came[:80]}"
         raise Refusal("unsupported-media-type", detail, headers={"Accept-Encoding": ", ".join(_UNPACKERS)})
     return Unpacked(coding)
 

@@ -117,7 +117,7 @@ async def refuse_unclear_parameters(request: Request) -> None:
     unknown = sorted(set(request.query_params) - known)
     faults = [(name[:80], f"not known here; this address takes {takes}") for name in unknown]
     came = Counter(name for name, _ in request.query_params.multi_items())
-    faults += [(name, f"came {times} times; once is wanted") for name, times in came.items() if times > 1]
+    faults += [(name, f"expected once, got {times} times") for name, times in came.items() if times > 1]
     if faults:
         name, detail = faults[0]
         raise RequestValidationError([{"loc": ("query", name), "msg": detail}])

@@ -39,7 +39,7 @@ def posted_type(request: Request, allowed: Collection[str], absent: str = "") ->
     media_type = (header or absent).partition(";")[0].strip().lower()
     if media_type not in allowed:
         came = f"Content-Type {header}" if header else "no Content-Type"
-        raise Refusal("unsupported-media-type", f"{came} came; {' or '.join(allowed)} is wanted")
+        raise Refusal("unsupported-media-type", f"expected {' or '.join(allowed)}, got {came}")
     return media_type
 
 
@@ -70,7 +70,7 @@ def _chosen(wanted: Wanted, dtype: np.dtype[Any]) -> tuple[Format, np.dtype[Any]
             f"{form.media_type}{f'; dtype={name}' if name != own else f', which is {own} here,'}"
             for form, name in quality
         )
-        raise Refusal("not-acceptable", f"Accept {accept} came; {' or '.join(written)} can be written")
+        raise Refusal("not-acceptable", f"expected Accept with {' or '.join(written)}, got {accept}")
     return best[0], np.dtype(best[1])
 
 
@@ -99,7 +99,7 @@ def favourite(request: Request, media_types: Sequence[str]) -> str:
 
 
 def _not_acceptable(accept: str, media_types: Sequence[str]) -> Refusal:
-    return Refusal("not-acceptable", f"Accept {accept} came; {' or '.join(media_types)} can be written")
+    return Refusal("not-acceptable", f"expected Accept with {' or '.join(media_types)}, got {accept}")
 
 
 def _accept(request: Request) -> str:

@@ -147,5 +147,5 @@ def _require_bulk_extra(extra: str, *packages: str) -> None:
 
 def _positive(text: str) -> int:
     if (found := int(text)) < 1:
-        raise argparse.ArgumentTypeError(f"{found} came; at least 1 is wanted")
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {found}")
     return found

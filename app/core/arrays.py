@@ -179,7 +179,7 @@ def floats(
     `vectors` does for shapes, kinds of numbers and whole numbers; `check` may raise TooLarge.
     """
     if rows.ndim != 2:
-        raise InvalidInput(f"the array has shape {rows.shape}; a 2-D array (rows, {input_dim}) is wanted", pointer)
+        raise InvalidInput(f"expected a 2-D array (rows, {input_dim}), got shape {rows.shape}", pointer)
     if rows.shape[1] != input_dim:
         raise InvalidInput(f"rows have {rows.shape[1]} entries; this map takes {input_dim}", pointer)
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "biu":

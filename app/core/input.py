@@ -128,9 +128,7 @@ class Input(Frozen):
             return found
         if self._shifts.any():
             raise InvalidInput(
-                "sparse rows came, and the input of this map subtracts a center, which would make them dense: post "
-                "dense rows, or take an input that only scales",
-                pointer,
+                "sparse rows cannot be centred: post dense rows, or take an input that only scales", pointer
             )
         changed: sparse.csr_array = rows.astype(np.float64)
         self._change(changed, rows, 0, pointer)
@@ -226,15 +224,14 @@ def fit_input(
         span = most - least
     if (fit is not Fit.max_abs or missing == "mean") and span.max() > _WIDEST:
         raise InvalidInput(
-            f"column {np.argmax(span)} spans {span.max():.3g}; a fit takes {_WIDEST:.0e} at most", "/input/dataset"
+            f"column {np.argmax(span)} spans {span.max():.3g}; the most is {_WIDEST:.0e}", "/input/dataset"
         )
     center: Matrix | float
     if fit is Fit.max_abs:
         center, spread = 0.0, reach
     elif not isinstance(rows, np.ndarray):
         raise InvalidInput(
-            f"fit {fit.value} subtracts a center, which would make sparse rows dense: take max_abs, which only scales",
-            "/input/fit",
+            f"fit {fit.value} would make sparse rows dense: take max_abs, which only scales", "/input/fit"
         )
     else:
         match fit:

@@ -101,7 +101,7 @@ def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
         at = one.bounds[-1] + 1
     n_rest = len((rest + text[at:]).translate(None, b" \t\r\n"))
     if n_rest > _MOST_REST:
-        raise InvalidInput(f"{n_rest} bytes came beside lists; {_MOST_REST} are the most that options have there")
+        raise InvalidInput(f"expected up to {_MOST_REST} bytes beside lists in options, got {n_rest}")
     check_lists(len(text), lists, check_size)
 
 
@@ -110,7 +110,7 @@ def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> 
     check_size(nbytes, sum(one.n_commas for one in lists))
     n_brackets = sum(one.n_brackets for one in lists)
     if n_brackets > _MOST_BRACKETS:
-        raise InvalidInput(f"{n_brackets} lists and objects came in lists; {_MOST_BRACKETS} are the most in options")
+        raise InvalidInput(f"expected up to {_MOST_BRACKETS} lists and objects in lists of options, got {n_brackets}")
 
 
 @jit

@@ -64,7 +64,7 @@ def length_scale(
     """
     least = _NEIGHBOUR + 1 if heuristic is Heuristic.nearest_neighbor else 2
     if rows.shape[0] < least:
-        detail = f"{rows.shape[0]} rows came; length_scale {heuristic.value!r} needs {least} at least"
+        detail = f"length_scale {heuristic.value!r} needs {least} rows or more, got {rows.shape[0]}"
         raise InvalidInput(detail, _POINTER)
     with np.errstate(over="ignore", invalid="ignore"):  # checked below
         if heuristic is Heuristic.median:
@@ -92,7 +92,7 @@ def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pau
     """
     if rows.shape[1] > MOST_RANGES:
         raise InvalidInput(
-            f"one length_scale per column is for up to {MOST_RANGES} columns; there are {rows.shape[1]}", _POINTER
+            f"one length_scale per column takes up to {MOST_RANGES} columns, got {rows.shape[1]}", _POINTER
         )
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # checked below
         deviations, is_constant = _deviations(rows, seen, pause)

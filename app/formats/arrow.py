@@ -23,12 +23,12 @@ from app.core.arrays import (
     rows_of,
 )
 from app.formats.arrow_ipc.columns import rows_of as rows_of_stream
-from app.formats.arrow_ipc.flatbuffers import Number
 from app.formats.arrow_ipc.stream import (
     END,
     FIXED_LIST,
     LARGE_UTF8,
     STRUCT,
+    Number,
     Written,
     batch_message,
     field,

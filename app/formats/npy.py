@@ -71,7 +71,7 @@ def read(body: Buffer, of_strings: bool = False) -> Array:
     start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]), of_strings)
     came, announced = len(body) - start, prod(shape) * dtype.itemsize
     if came != announced or any(length < 0 for length in shape):
-        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, but {came} came")
+        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, got {came}")
     try:
         array = np.frombuffer(whole, dtype, count=prod(shape), offset=start)
         return array.reshape(shape, order="F" if fortran_order else "C")
@@ -95,9 +95,9 @@ def _read_header(start: bytes, of_strings: bool) -> tuple[int, tuple[int, ...], 
     except Exception as error:  # an unusual header makes NumPy's parser raise almost anything
         raise InvalidInput(f"the body is not a .npy array: {str(error)[:200]}") from error
     if header is None:
-        raise InvalidInput(f"the .npy is of version {version[0]}.{version[1]}; 1.0 or 2.0 is wanted")
+        raise InvalidInput(f"expected .npy of version 1.0 or 2.0, got {version[0]}.{version[1]}")
     shape, fortran_order, dtype = header
     if dtype.kind not in _NUMBERS and not (of_strings and dtype.kind == "U"):
         wanted = "whole numbers or strings" if of_strings else "plain float32, float64 or whole numbers"
-        raise InvalidInput(f"the .npy holds {str(dtype)[:200]}; {wanted} are wanted")
+        raise InvalidInput(f"expected {wanted} in the .npy, got {str(dtype)[:200]}")
     return stream.tell(), shape, fortran_order, dtype

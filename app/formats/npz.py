@@ -173,8 +173,8 @@ def arrays(content: Buffer, check_size: Callable[[int], None], of_strings: Colle
     for member in members:
         name = member.filename.removesuffix(".npy")
         if name == member.filename or name in found:
-            wanted = "arrays, each under a name of its own, are wanted"
-            raise InvalidInput(f"{member.filename[:80]!r} came in the .npz; {wanted}")
+            wanted = "arrays, each under a name of its own"
+            raise InvalidInput(f"expected {wanted}, got {member.filename[:80]!r} in the .npz")
         found[name] = read(_content(archive, member), name in of_strings)
     return found
 

@@ -89,7 +89,7 @@ def read(body: Body, header_bytes: int | None) -> Asked:
     """
     whole = memoryview(body.content).toreadonly()
     if header_bytes is not None and header_bytes > len(whole):
-        raise InvalidInput(f"the JSON is said to have {header_bytes} bytes, and {len(whole)} came")
+        raise InvalidInput(f"expected {header_bytes} bytes of JSON as the header says, got {len(whole)}")
     head, tail = (whole, None) if header_bytes is None else (whole[:header_bytes], whole[header_bytes:])
     check_names(head)
     found = _object(document(head, lambda n: body.check_options(n, 0)), _MEMBERS, "")
@@ -99,7 +99,7 @@ def read(body: Body, header_bytes: int | None) -> Asked:
     (tensor,) = _items(found.get("inputs"), 1, 1, "/inputs")
     request_id = found.get("id")
     if request_id is not None and not (isinstance(request_id, str) and len(request_id) <= _LONGEST_ID):
-        raise InvalidInput(f"{describe(request_id)} came; a string of up to {_LONGEST_ID} characters is wanted", "/id")
+        raise InvalidInput(f"expected a string of up to {_LONGEST_ID} characters, got {describe(request_id)}", "/id")
     outputs = None
     binary = _flag(parameters, "binary_data_output", "/parameters", default=False)
     if found.get("outputs"):
@@ -113,40 +113,42 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
     at = "/inputs/0"
     members = _object(tensor, _OF_INPUT, at)
     if members.get("name") != INPUT:
-        raise InvalidInput(f"input {str(members.get('name'))[:80]!r} came; {INPUT!r} is wanted", f"{at}/name")
+        raise InvalidInput(f"expected {INPUT!r}, got input {str(members.get('name'))[:80]!r}", f"{at}/name")
     kind = members.get("datatype")
     if not isinstance(kind, str) or kind not in DTYPES:
         raise InvalidInput(f"expected datatype {', '.join(DTYPES)}, got {str(kind)[:80]!r}", f"{at}/datatype")
     dtype = DTYPES[kind]
     shape = _items(members.get("shape"), 0, _MOST_AXES, f"{at}/shape")
     if len(shape) != 2 or any(type(length) is not int or not 0 <= length < 1 << 40 for length in shape):
-        raise InvalidInput(f"shape {str(shape)[:80]} came; [rows, columns] is wanted", f"{at}/shape")
+        raise InvalidInput(f"expected [rows, columns], got shape {str(shape)[:80]}", f"{at}/shape")
     size = _parameters(members, "binary_data_size", at).get("binary_data_size")
     if size is not None:
         return _binary(shape, dtype, size, tail, members.get("data") is not None)
     if tail:
-        raise InvalidInput(f"{len(tail)} bytes came after the JSON, which belong to no input", "")
+        raise InvalidInput(f"{len(tail)} bytes after the JSON belong to no input", "")
     if not is_list(data := members.get("data")):
-        raise InvalidInput(f"{describe(data)} came; a list of numbers, or binary_data_size, is wanted", f"{at}/data")
+        raise InvalidInput(f"expected a list of numbers, or binary_data_size, got {describe(data)}", f"{at}/data")
     listed = _read_list(data, shape)
     with np.errstate(over="ignore", invalid="ignore"):  # too large numbers become infinite, which the gate refuses
         cast = listed.astype(dtype)
     if dtype.kind != "f" and (cast != listed).any():
-        raise InvalidInput(f"a number came that is none of {kind}", f"{at}/data")
+        raise InvalidInput(f"expected {kind}, got another number", f"{at}/data")
     return cast
 
 
 def _binary(shape: Sequence[int], dtype: np.dtype[Any], size: Any, tail: memoryview | None, has_data: bool) -> Array:
     at = "/inputs/0/parameters/binary_data_size"
     if tail is None:
-        raise InvalidInput("binary_data_size came, and no header Inference-Header-Content-Length", at)
+        raise InvalidInput("binary_data_size needs the header Inference-Header-Content-Length", at)
     if has_data:
-        raise InvalidInput("binary_data_size came, and data too; one of them is wanted", at)
+        raise InvalidInput("expected one of binary_data_size and data, got both", at)
     if size != len(tail):
-        raise InvalidInput(f"binary_data_size is {str(size)[:80]}, and {len(tail)} bytes came after the JSON", at)
+        raise InvalidInput(
+            f"expected {len(tail)} for binary_data_size, the bytes after the JSON, got {str(size)[:80]}", at
+        )
     if prod(shape) * dtype.itemsize != len(tail):
         wanted = prod(shape) * dtype.itemsize
-        raise InvalidInput(f"{len(tail)} bytes came for shape {[*shape]}, which wants {wanted}", at)
+        raise InvalidInput(f"expected {wanted} bytes for shape {[*shape]}, got {len(tail)}", at)
     return np.frombuffer(tail, dtype).reshape(shape)
 
 
@@ -164,7 +166,7 @@ def _read_list(data: Any, shape: Sequence[int]) -> Array:
 def _output(described: Any, binary: bool, pointer: str) -> Output:
     members = _object(described, ("name", "parameters"), pointer)
     if not isinstance(name := members.get("name"), str):
-        raise InvalidInput(f"{describe(name)} came; the name of an output is wanted", f"{pointer}/name")
+        raise InvalidInput(f"expected the name of an output, got {describe(name)}", f"{pointer}/name")
     parameters = _parameters(members, "binary_data", pointer)
     return Output(name, _flag(parameters, "binary_data", f"{pointer}/parameters", default=binary))
 
@@ -178,7 +180,7 @@ def _parameters(members: Mapping[str, Any], known: str, pointer: str) -> Mapping
 def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, Any]:
     """Check that a value is a JSON object with no members other than these; return it."""
     if not isinstance(value, dict):
-        raise InvalidInput(f"{describe(value)} came; an object is wanted", pointer)
+        raise InvalidInput(f"expected an object, got {describe(value)}", pointer)
     for name in value:
         if name not in members:
             known = ", ".join(members)
@@ -191,7 +193,7 @@ def _object(value: Any, members: Sequence[str], pointer: str) -> Mapping[str, An
 def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
     """Check that a value is a JSON list of `least` to `most` items; return them."""
     if not is_list(value):
-        raise InvalidInput(f"{describe(value)} came; a list is wanted", pointer)
+        raise InvalidInput(f"expected a list, got {describe(value)}", pointer)
     if not least <= len(value) <= most:
         wanted = f"{least} is" if least == most else f"{least} to {most} are"
         counted = "1 item" if len(value) == 1 else f"{len(value)} items"
@@ -202,7 +204,7 @@ def _items(value: Any, least: int, most: int, pointer: str) -> list[Any]:
 def _flag(parameters: Mapping[str, Any], name: str, pointer: str, default: bool) -> bool:
     value = default if parameters.get(name) is None else parameters[name]
     if not isinstance(value, bool):
-        raise InvalidInput(f"{describe(value)} came; true or false is wanted", f"{pointer}/{name}")
+        raise InvalidInput(f"expected true or false, got {describe(value)}", f"{pointer}/{name}")
     return value
 
 

@@ -91,7 +91,7 @@ def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> 
     if member not in posted:
         return None
     if not is_list(value := posted[member]):
-        raise InvalidInput(f"{describe(value)} came; a list with one of them for each vector is wanted", f"/{member}")
+        raise InvalidInput(f"expected a list with one item for each vector, got {describe(value)}", f"/{member}")
     check_count(len(value))
     return [*value]
 
@@ -99,7 +99,7 @@ def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> 
 def _elements(array: Array, member: str, kinds: str, wanted: str, check_count: CheckCount) -> list[object]:
     """Return the elements of a .npz array as Python objects."""
     if array.ndim != 1 or array.dtype.kind not in kinds:
-        detail = f"{array.dtype} of shape {array.shape} came; a 1-D array of {wanted} is wanted"
+        detail = f"expected a 1-D array of {wanted}, got {array.dtype} of shape {array.shape}"
         raise InvalidInput(detail, f"/{member}")
     check_count(len(array))
     if array.dtype.kind == "U":
@@ -126,7 +126,7 @@ def recommendation(body: Body, parse: Parse) -> tuple[RecommendationOptions, Pos
         document["samplers"] = [{"kind": one} if isinstance(one, str) else one for one in samplers]
     options = _options(RecommendationOptions, document, body, parse)
     if options.budget is None and options.target_error is None:
-        raise InvalidInput("budget, target_error, or both are wanted; neither came", "/budget")
+        raise InvalidInput("expected budget, target_error or both, got neither", "/budget")
     return options, {"vectors": vectors_or_dataset(document, dimension(document), own)}
 
 

@@ -54,7 +54,7 @@ def check_codes(read: Array, by: Encoder, hashing: FeatureMap, pointer: str) -> 
         wrong = np.flatnonzero(((index < first) | (index >= first + count)).any(axis=1))
         if wrong.size:
             raise InvalidInput(
-                f"row {wrong[0]} has numbers that are no codes of encoding {by.encoding.value}", f"{pointer}/{wrong[0]}"
+                f"row {wrong[0]} has numbers that are no {by.encoding.value} codes", f"{pointer}/{wrong[0]}"
             )
     return read.astype(np.uint8, copy=False) if by.encoding is Encoding.packed else read
 
@@ -64,9 +64,7 @@ def refuse_unclear(by: Encoder, hashing: FeatureMap) -> None:
     input_dim = hashing.spec.input_dim
     if by.row(hashing.n_frequencies, input_dim)[0] == (input_dim,):
         raise InvalidOption(
-            f"rows of {input_dim} numbers came, which vectors of this map and its codes of encoding "
-            f"{by.encoding.value} both have; say of=vectors or of=codes",
-            "of",
+            f"rows of {input_dim} numbers may be vectors or {by.encoding.value} codes: say of=vectors or of=codes", "of"
         )
 
 
@@ -96,7 +94,7 @@ def codes(value: Any, row: tuple[int, ...], dtype: np.dtype[Any], pointer: str) 
 def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], wanted: str, pointer: str) -> Array:
     """Read a list whose items have the shape `item`, () for whole numbers; errors say that `wanted` was expected."""
     if not is_list(value):
-        raise InvalidInput(f"{describe(value)} came; {wanted} are wanted", pointer)
+        raise InvalidInput(f"expected {wanted}, got {describe(value)}", pointer)
     found = [np.empty((0, *item), dtype)]
     for _, part in parts_of(value):
         if any(isinstance(one, LongList) for one in part):
@@ -105,7 +103,7 @@ def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], want
             read = _part_of_numbers(part, len(item), dtype, wanted, pointer)
         if len(part):
             if read.shape[1:] != item:
-                raise InvalidInput(f"an array of shape {read.shape} came; {wanted} are wanted", pointer)
+                raise InvalidInput(f"expected {wanted}, got an array of shape {read.shape}", pointer)
             found.append(read)
     return np.concatenate(found)
 
@@ -115,22 +113,22 @@ def _part_of_numbers(part: list[Any], depth: int, dtype: np.dtype[Any], wanted: 
     numbers: Any = part
     for _ in range(depth):
         if set(map(type, numbers)) - {list}:
-            raise InvalidInput(f"something else than lists came; {wanted} are wanted", pointer)
+            raise InvalidInput(f"expected {wanted}, got something else than lists", pointer)
         numbers = list(chain.from_iterable(numbers))
     if set(map(type, numbers)) - {int}:
-        raise InvalidInput(f"something else than whole numbers came; {wanted} are wanted", pointer)
+        raise InvalidInput(f"expected {wanted}, got something else than whole numbers", pointer)
     try:
         return np.array(part, dtype)
     except ValueError:
-        raise InvalidInput(f"rows of unequal length came; {wanted} are wanted", pointer) from None
+        raise InvalidInput(f"expected {wanted}, got rows of unequal length", pointer) from None
     except OverflowError:
-        raise InvalidInput(f"a number outside the range of {dtype} came", pointer) from None
+        raise InvalidInput(f"expected numbers within {dtype}", pointer) from None
 
 
 def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
     """Read one-hot rows in CSR form, as `Json` writes them, as rows of s column indices."""
     if set(value) != {"indptr", "indices", "shape"}:
-        raise InvalidInput("an object came whose members are not indptr, indices, shape", pointer)
+        raise InvalidInput("expected an object with members indptr, indices and shape", pointer)
     starts, indices, shape = (
         _whole_numbers(value[k], (), np.dtype(np.int64), "lists of whole numbers", f"{pointer}/{k}")
         for k in ("indptr", "indices", "shape")
@@ -142,7 +140,7 @@ def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Ar
     if wrong.size:
         row, came = int(wrong[0]), int(lengths[wrong[0]])
         marked = ": it was marked by on_zero=mark, as a row without a sample, and must be left out" if came == 0 else ""
-        raise InvalidInput(f"row {row} has {came} codes, {s} are wanted{marked}", f"{pointer}/indptr/{row}")
+        raise InvalidInput(f"expected {s} codes in row {row}, got {came}{marked}", f"{pointer}/indptr/{row}")
     if shape.tolist() != [starts.size - 1, n_columns]:
         raise InvalidInput(f"shape must be [{starts.size - 1}, {n_columns}]", f"{pointer}/shape")
     columns: Array = indices.reshape(-1, s)
@@ -209,12 +207,12 @@ def _array_of_codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str)
     row, dtype = by.row(hashing.n_frequencies, hashing.spec.input_dim)
     if came.dtype.kind not in "iu" or came.shape[1:] != row:
         wanted = f"whole numbers of shape (rows, {', '.join(map(str, row))})"
-        raise InvalidInput(f"an array of {came.dtype} and shape {came.shape} came; {wanted} are wanted", pointer)
+        raise InvalidInput(f"expected {wanted}, got an array of {came.dtype} and shape {came.shape}", pointer)
     # Numbers of fewer bits keep their dtype: eight bytes each would take much more memory than the request.
     if np.uint64 in (dtype, came.dtype):
         wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
         ends = np.iinfo(wide)
         if came.size and not ends.min <= int(came.min()) <= int(came.max()) <= ends.max:
-            raise InvalidInput(f"a number outside the range of {wide} came", pointer)
+            raise InvalidInput(f"expected numbers within {wide}", pointer)
         came = came.astype(wide)
     return check_codes(came, by, hashing, pointer)

@@ -160,8 +160,7 @@ class AskedSpec(NamedTuple):
         of_scale = scale.named or next(iter(named), None)
         if of_scale is None:
             raise InvalidInput(
-                "no dataset is named to take the length scale from: name it beside it, as the member dataset of kernel",
-                "/kernel/length_scale",
+                "no dataset to take the length scale from: name it as dataset of kernel", "/kernel/length_scale"
             )
         return [*named, of_scale]
 
@@ -241,7 +240,7 @@ def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, Scal
         raise InvalidInput(f"kernel {kind} has no length_scale", "/kernel/length_scale")
     if kind in KERNELS and (named not in list(Heuristic) if isinstance(named, str) else not _is_per_column(named)):
         came = "an object without per_column" if isinstance(named, dict) else json.dumps(named)[:80]
-        raise InvalidInput(f"{came} came; {_SCALES} is wanted", "/kernel/length_scale")
+        raise InvalidInput(f"expected {_SCALES}, got {came}", "/kernel/length_scale")
     closed = {name: value for name, value in kernel.items() if name != "dataset"} | {"length_scale": ANY_SCALE}
     if kind not in KERNELS:
         return closed, None

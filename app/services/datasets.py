@@ -218,7 +218,7 @@ class Datasets:
             manifest = self._find(wanted.dataset)
             n, there = wanted.rows, manifest.shape[0]
             if n is not None and n > there:
-                detail = f"{n} rows are wanted; dataset {wanted.dataset!r} has {there}"
+                detail = f"expected {n} rows, got {there} in dataset {wanted.dataset!r}"
                 raise InvalidInput(detail, f"{wanted.pointer}/rows")
             kept = self._open(manifest)
             if n is None or n == there:
@@ -276,10 +276,10 @@ class Datasets:
 def _check(posted: PostedRows, check: CheckBytes) -> Rows:
     """Check rows; return them in the precision in which they were sent, whole numbers as floats that hold them."""
     if posted.ndim != 2:
-        raise InvalidInput(f"the array has shape {posted.shape}; a 2-D array (rows, columns) is wanted", "/vectors")
+        raise InvalidInput(f"expected a 2-D array (rows, columns), got shape {posted.shape}", "/vectors")
     n, d = posted.shape
     if not n or not d:
-        raise InvalidInput(f"{n} rows of {d} entries came; a dataset has at least one row and one column", "/vectors")
+        raise InvalidInput(f"expected at least one row and one column, got {n} rows of {d} entries", "/vectors")
     # Whole numbers of more than 16 bits are kept in float64.
     dtype = np.result_type(posted.dtype, np.float32) if posted.dtype.kind in "biuf" else np.dtype(np.float64)
     rows = floats(posted, d, dtype, "/vectors", check)

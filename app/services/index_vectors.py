@@ -153,7 +153,7 @@ class Search:
         self._opened, self._image, self._options = opened, image, options
         keeps = opened.manifest.keep == "vectors"
         if options.exact and not keeps:
-            detail = f"exact came; index {opened.manifest.name!r} keeps codes alone, and no vectors"
+            detail = f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone"
             raise InvalidInput(detail, "/exact")
         self._exactly = keeps if options.exact is None else options.exact
         self._spent, self._nbytes = 0, 0
@@ -297,7 +297,7 @@ class IndexVectors:
         ids = given.ids["vectors"].to_list() if batch.ids is None else batch.ids
         for member, came in (("ids", ids), ("tags", batch.tags)):
             if came is not None and len(came) != n:
-                raise InvalidInput(f"{len(came)} {member} and {n} vectors came; each vector has one", f"/{member}")
+                raise InvalidInput(f"expected one of {member} for each of {n} vectors, got {len(came)}", f"/{member}")
         keys = labels.encode_ids(ids, "/ids")
         marks = [labels.UNTAGGED] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)

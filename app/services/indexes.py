@@ -78,7 +78,7 @@ class AskedIndex(Frozen):
             missing = "bands" if self.bands is None else "rows_per_band"
             raise InvalidInput("bands and rows_per_band come together, or neither does", f"/{missing}")
         if self.target is not None and self.bands is not None:
-            raise InvalidInput("bands and a target came; the target chooses the bands", "/target")
+            raise InvalidInput("expected bands or a target, which chooses them, got both", "/target")
         return self
 
     @property

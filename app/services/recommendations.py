@@ -94,9 +94,9 @@ def read_labels(
     else:
         values, digests = np.asarray(y, _dtype(y)), {}
     if len(values) != n:
-        raise InvalidInput(f"{len(values)} labels came for {n} rows", "/y")
+        raise InvalidInput(f"expected {n} labels, one for each row, got {len(values)}", "/y")
     if len(taken) < FEWEST_LABELLED:
-        raise InvalidInput(f"{len(taken)} labelled rows came; {FEWEST_LABELLED} are wanted at least", "/y")
+        raise InvalidInput(f"expected {FEWEST_LABELLED} labelled rows or more, got {len(taken)}", "/y")
     of_taken = values[taken]
     labels = Labels(of_taken, None if options.labels_are is None else options.labels_are == "numbers")
     kept = tuple(of_taken.tolist()) if own is None else y
@@ -119,7 +119,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
     if own is None:
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
-        raise InvalidInput(f"column {y.column} is wanted; the dataset has {own.shape[1]}, from 0 on", "/y/column")
+        raise InvalidInput(f"expected a column of {own.shape[1]}, from 0 on, got {y.column}", "/y/column")
     return dense(complete(own[:, [y.column]], "/y", "is missing, which is a label"))[:, 0], digests
 
 

@@ -129,8 +129,7 @@ def _in_range(exact: Matrix, dtype: np.dtype[Any]) -> Array:
         found = exact.astype(dtype, copy=False)
     if not np.isfinite(found).all():
         raise InvalidInput(
-            f"an exact kernel of these rows is {float(np.abs(exact).max()):.3g}, outside the range of {dtype}, the "
-            "dtype of this map; dtype float64 has more room"
+            f"an exact kernel is {float(np.abs(exact).max()):.3g}, outside the range of {dtype}: take dtype float64"
         )
     return found
 
@@ -167,7 +166,7 @@ def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -
     if gamma is not None and (refusal := hashing.gamma_refusal()) is not None:
         raise InvalidOption(refusal, "gamma")
     if options.encoding is None and options != CodeOptions():
-        raise InvalidOption("bits, bits_of and rows_per_band belong to an encoding, and none came", "encoding")
+        raise InvalidOption("bits, bits_of and rows_per_band need an encoding, got none", "encoding")
     return None if options.encoding is None else hashing.encoder_of(options)
 
 

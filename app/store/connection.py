@@ -247,7 +247,9 @@ def _nodes_in(parts: SplitResult, port: int) -> tuple[tuple[str, int], ...]:
 def _check_database(scheme: str, path: str, url_ends: bool = False) -> None:
     """Raise ValueError if the database in the URL is no number; the client library would use database 0."""
     if scheme in ("redis", "rediss") and not re.fullmatch(r"/?[0-9]*" if url_ends else "[0-9]*", path):
-        raise ValueError(f"the URL of the store ends with {path!r}; the number of a database is wanted there, as in /0")
+        raise ValueError(
+            f"expected the number of a database at the end of the URL of the store, as in /0, got {path!r}"
+        )
 
 
 def _read(url: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ class StoreInfo(Described):
         if self.durability == "volatile":
             return "the store keeps nothing on disk (no append-only file, no snapshots)"
         if self.maxmemory_policy != "noeviction":
-            return f"the store may evict maps (maxmemory-policy is {self.maxmemory_policy}; noeviction is wanted)"
+            return f"the store may evict maps (maxmemory-policy is {self.maxmemory_policy}, not noeviction)"
         return None
 
 

@@ -12,19 +12,20 @@ import pytest
 from app.core.arrays import Identified, NumberIds, TextIds
 from app.core.errors import InvalidInput, TooLarge
 from app.formats.arrow import Arrow
-from app.formats.arrow_ipc.flatbuffers import Number, Structs
-from app.formats.arrow_ipc.flatbuffers import write_message as flatbuffer
 from app.formats.arrow_ipc.stream import (
     CONTINUES,
     END,
     FIXED_LIST,
     LARGE_UTF8,
+    Number,
+    Structs,
     Written,
     batch_message,
     field,
     number_field,
     schema_message,
 )
+from app.formats.arrow_ipc.stream import write_message as flatbuffer
 from app.formats.base import Body
 from service_tests.cases import each
 from service_tests.checks import arrow

@@ -169,5 +169,5 @@ def _vector_id(text: str, kind: IdKind | None) -> int | str:
     # A whole number as Python and JSON write it: 007 is not one.
     is_number = digits.isascii() and digits.isdigit() and str(int(text)) == text
     if kind is IdKind.integer and not is_number:
-        raise InvalidOption(f"{text[:80]!r} came; with kind=integer a whole number is wanted", "id")
+        raise InvalidOption(f"expected a whole number with kind=integer, got {text[:80]!r}", "id")
     return int(text) if is_number and kind is not IdKind.string else text

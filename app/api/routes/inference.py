@@ -208,7 +208,7 @@ def _header_bytes(request: Request) -> int | None:
     _check_type(request, BINARY, JSON)
     came = request.headers.get(_HEADER)
     if came is not None and not (came.isdecimal() and came.isascii() and len(came) < 16):
-        raise InvalidInput(f"{_HEADER} {came[:80]!r} came; a number of bytes is wanted")
+        raise InvalidInput(f"expected a number of bytes, got {_HEADER} {came[:80]!r}")
     return None if came is None else int(came)
 
 

@@ -109,7 +109,7 @@ async def cancel_job(job_id: JobId, request: Request, context: ContextOf) -> Job
 
     def work() -> JobRecord:
         if not may_all and context.jobs.fields(job_id).get("owner") != owner_of(request):
-            raise Refusal("forbidden", f"job {job_id} was not asked for with this key; write is wanted to cancel it")
+            raise Refusal("forbidden", f"job {job_id} was submitted with another key; to cancel it takes role write")
         return context.jobs.cancel(job_id)
 
     return await context.admission.ask(work)

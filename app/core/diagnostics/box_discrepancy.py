@@ -69,7 +69,7 @@ class BoxDiscrepancy(Diagnostic):
         """Refuse a map without frequencies, and a box that is missing, given in two ways, or of another dimension."""
         feature_map.check_gives(Gives.frequencies)
         if (self.box is None) != bool(rows):
-            raise InvalidInput("box, or a dataset or vectors to take it from, is wanted, and not both", "/box")
+            raise InvalidInput("expected box, or a dataset or vectors to take it from", "/box")
         self._box(feature_map, rows)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
@@ -108,7 +108,7 @@ class BoxDiscrepancy(Diagnostic):
         if self.box is None:
             vectors = rows["vectors"]
             if not vectors.shape[0]:
-                raise InvalidInput("no rows came; a box needs some", "/vectors")
+                raise InvalidInput("expected rows to take a box from, got none", "/vectors")
             least, most = column_ranges(feature_map.compared_exactly(vectors, "/vectors"))
             return np.asarray(most - least, np.float64)
         box = np.array(np.broadcast_to(self.box, d) if np.ndim(self.box) == 0 else self.box, np.float64)

@@ -128,7 +128,7 @@ class Collisions(Diagnostic):
             raise InvalidInput(f"kernel {kind} has no samples (i*, t*); collisions is for maps of kernel gmm{also}")
         n = rows["vectors"].shape[0]
         if n < 2:
-            raise InvalidInput(f"{n} rows came; pairs need 2", "/vectors")
+            raise InvalidInput(f"expected two rows or more, got {n}", "/vectors")
         if self.gamma is not None and (refusal := feature_map.gamma_refusal()) is not None:
             raise InvalidInput(refusal, "/gamma")
 

@@ -98,18 +98,12 @@ class ControlVariates:
     def __init__(self, feature_map: FeatureMap, before_long_call: Pause = no_pause) -> None:
         spec = feature_map.spec
         if spec.normalize:
-            raise InvalidInput(
-                "control variates correct a mean over frequencies, which normalised features do not make; take a map "
-                "without normalize",
-                "/estimators",
-            )
+            raise InvalidInput("control variates need a map without normalize", "/estimators")
         frequencies, weights, kernel, _ = feature_map.spectrum()
         deviations = kernel.normal_deviations(spec.input_dim)
         if deviations is None:
             raise InvalidInput(
-                f"the coefficients of the control variates are known for {NORMAL_LAW} on all coordinates; kernel "
-                f"{spec.kernel.kind} of this map is none of that kind",
-                "/estimators",
+                f"control variates need {NORMAL_LAW} on all coordinates, got kernel {spec.kernel.kind}", "/estimators"
             )
         self._is_complex = spec.form is Form.complex
         if frequencies.size * frequencies.shape[1] > _PRODUCTS_PER_SECOND:

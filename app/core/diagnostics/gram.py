@@ -130,7 +130,7 @@ class Gram(Diagnostic):
         """Refuse too few and too many rows."""
         n = rows["vectors"].shape[0]
         if not 2 <= n <= MOST_ROWS:
-            raise InvalidInput(f"{n} rows came; a Gram matrix is measured on 2 to {MOST_ROWS}", "/vectors")
+            raise InvalidInput(f"expected 2 to {MOST_ROWS} rows, got {n}", "/vectors")
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
         """Return the memory of one triangle of an n×n matrix and of the work on a tile, beside features of a tile."""

@@ -170,8 +170,7 @@ class MaxError(Diagnostic):
         for i, diameter in enumerate(self.diameters):
             if feature_map.kernel.compares_unit_rows and diameter > 2:
                 raise InvalidInput(
-                    f"diameter is {diameter:.6g}; rows of unit length, which this kernel compares, differ by at most 2",
-                    f"/diameters/{i}",
+                    f"expected a diameter up to 2, as rows have unit length, got {diameter:.6g}", f"/diameters/{i}"
                 )
 
     def _sums(self, errors: SetErrors | ErrorsAround, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:

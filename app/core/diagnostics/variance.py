@@ -127,7 +127,7 @@ class Variance(Diagnostic):
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a request without pairs, with x and y of different lengths, or with both rows and correlations."""
         if (self.correlations is None) != (len(rows) == 2) or len(rows) == 1:
-            raise InvalidInput("x and y, or correlations instead of both, are wanted", "/x")
+            raise InvalidInput("expected x and y, or correlations instead of both", "/x")
         if rows and (n := rows["x"].shape[0]) != (of_y := rows["y"].shape[0]):
             raise InvalidInput(f"x has {n} rows and y {of_y}; pairs need as many", "/y")
 

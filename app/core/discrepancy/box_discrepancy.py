@@ -345,11 +345,7 @@ def product_kernel(kernel: AnyKernel, input_dim: int) -> ProductKernel:
         block = kernel.blocks(input_dim)[0]
         if block.coordinates is None and isinstance(block.kernel, ProductKernel):
             return block.kernel
-    raise InvalidInput(
-        f"kernel {kernel.kind} is no product of one-dimensional kernels, as the box discrepancy wants; "
-        "gaussian, laplacian, cauchy and correlation_rbf are",
-        "/kernel",
-    )
+    raise InvalidInput(f"expected kernel gaussian, laplacian, cauchy or correlation_rbf, got {kernel.kind}", "/kernel")
 
 
 class Measured(TypedDict):
@@ -393,7 +389,7 @@ class BoxDiscrepancy:
         self.box: Matrix = np.ascontiguousarray(box, dtype=np.float64)
         wrong = np.flatnonzero(~((self.box >= 0) & (self.box <= _MOST)))
         if wrong.size:
-            detail = f"entry {wrong[0]} of the box is {self.box[wrong[0]]}; 0 to {_MOST:.3g} is wanted"
+            detail = f"expected 0 to {_MOST:.3g} in the box, got {self.box[wrong[0]]} in entry {wrong[0]}"
             raise InvalidInput(detail, "/box")
         self._threads = threads
         product = product_kernel(kernel, len(self.box))

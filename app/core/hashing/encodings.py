@@ -201,13 +201,10 @@ def encoder(encoding: Encoding, bits: int | None, bits_of: BitsOf | None, marked
         if not 1 <= bits <= _MOST_BITS:
             raise InvalidOption(f"bits is {bits}; encoding {encoding.value} takes 1 to {_MOST_BITS}", "bits")
     if bits_of is not None and encoding not in (Encoding.b_bit, Encoding.packed, Encoding.one_hot):
-        raise InvalidOption(
-            f"encoding {encoding.value} takes no bits of anything; bits_of is for b_bit, packed and one_hot", "bits_of"
-        )
+        raise InvalidOption(f"bits_of is for b_bit, packed and one_hot, not for {encoding.value}", "bits_of")
     if marked and (encoding is Encoding.packed or (bits or 0) > _MOST_MARKED_BITS):
         raise InvalidOption(
-            f"encoding {encoding.value} of {bits} bits has no -1 to mark rows with; leave such rows out, or take "
-            "zero_bit, b_bit or a fingerprint of 32 bits",
+            f"{encoding.value} of {bits} bits cannot mark rows by -1; zero_bit, b_bit and 32-bit fingerprints can",
             "on_zero",
         )
     return Encoder(encoding, bits or 0, bits_of or BitsOf.index, marked)

@@ -255,8 +255,7 @@ def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
     """Raise InvalidInput naming these rows at `pointer`, which have no sample, if there are any."""
     if rows.size:
         raise InvalidInput(
-            f"row {name_rows(rows)} is all zero (after centering), or marked as such by codes of -1: it has no sample, "
-            "and the min-max kernel is 0/0",
+            f"row {name_rows(rows)} is all zero (after centering) or marked by -1: it has no sample",
             f"{pointer}/{rows[0]}",
         )
 

@@ -242,10 +242,7 @@ def signed_encoder(options: CodeOptions, s: int) -> Encoder:
     if options.bits_of is not None:
         raise InvalidOption("bits_of is for hashes of kernel gmm; a Fourier map has one bit a frequency", "bits_of")
     if options.marked:
-        raise InvalidOption(
-            "on_zero=mark is for hashes of kernel gmm; on a Fourier map a row that is all zero has a code as any other",
-            "on_zero",
-        )
+        raise InvalidOption("on_zero=mark is for kernel gmm; on a Fourier map every row has a code", "on_zero")
     if wanted is Encoding.packed:
         if bits not in (None, 1):
             raise InvalidOption(f"bits is {bits}; a Fourier map has one bit a frequency", "bits")

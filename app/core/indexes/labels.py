@@ -19,20 +19,20 @@ _NUMBER, _STRING = b"i", b"s"
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
 # At the end of a URL these name another resource: clients resolve them before they send a request.
 _STEPS = (".", "..")
-_WANTED = "an id is a whole number from -2^63 to 2^64 - 1, or a string"
+_WANTED = "an id that is a whole number from -2^63 to 2^64 - 1, or a string"
 
 
 def encode_id(vector_id: object, pointer: str) -> bytes:
     """Encode an id for storage; InvalidInput for an invalid id."""
     if type(vector_id) is int:
         if not _LEAST <= vector_id <= _MOST:
-            raise InvalidInput(f"{str(vector_id)[:80]} came; {_WANTED}", pointer)
+            raise InvalidInput(f"expected {_WANTED}, got {str(vector_id)[:80]}", pointer)
         return b"%b%d" % (_NUMBER, vector_id)
     if not isinstance(vector_id, str):
         came = str(vector_id) if isinstance(vector_id, float) else "something else"
-        raise InvalidInput(f"{came} came; {_WANTED}", pointer)
+        raise InvalidInput(f"expected {_WANTED}, got {came}", pointer)
     if vector_id in _STEPS:
-        raise InvalidInput(f"the id {vector_id!r} came; no address of a vector may end so", pointer)
+        raise InvalidInput(f"the id {vector_id!r} cannot stand at the end of an address", pointer)
     text = _encode_text(vector_id, "id", pointer)
     if not 1 <= len(text) <= MAX_ID_BYTES:
         raise InvalidInput(f"the id has {len(text)} bytes; a string of 1 to {MAX_ID_BYTES} is an id", pointer)

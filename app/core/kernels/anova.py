@@ -125,7 +125,7 @@ class Anova(ShiftInvariantKernel):
     def _one_way_to_name_subsets(self) -> Self:
         if (self.subsets is None) == (self.windows is None):
             came = "both" if self.subsets is not None else "neither"
-            raise InvalidInput(f"{came} of subsets and windows came; exactly one is wanted", "/kernel")
+            raise InvalidInput(f"expected one of subsets and windows, got {came}", "/kernel")
         if self.windows is not None:
             (height, width), (tall, wide) = self.windows.image_shape, self.windows.patch_shape
             placements = (height - tall + 1) * (width - wide + 1)
@@ -135,8 +135,7 @@ class Anova(ShiftInvariantKernel):
             named = placements * tall * wide
             if named > _MOST_COORDINATES:
                 raise InvalidInput(
-                    f"{placements} places of a patch of {tall}×{wide} name {named} coordinates; {_MOST_COORDINATES} "
-                    "are the most",
+                    f"expected up to {_MOST_COORDINATES} coordinates, got {placements} patches of {tall}×{wide}",
                     "/kernel/windows",
                 )
         return self
@@ -151,7 +150,7 @@ class Anova(ShiftInvariantKernel):
                 detail = f"subset {i} must name coordinates from 0 to {input_dim - 1}, each once"
                 raise InvalidInput(detail, f"/kernel/subsets/{i}")
         if self.weights is not None and len(self.weights) != len(self._subsets):
-            raise InvalidInput(f"{len(self.weights)} weights came for {len(self._subsets)} subsets", "/kernel/weights")
+            raise InvalidInput(f"expected {len(self._subsets)} weights, got {len(self.weights)}", "/kernel/weights")
         Gaussian(kind="gaussian", length_scale=self.length_scale).check(input_dim)
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:

@@ -39,7 +39,7 @@ class Gaussian(ProductKernel):
         given = [name for name in named if getattr(self, name) is not None]
         if len(given) != 1:
             came = " and ".join(given) if given else "no scale"
-            raise InvalidInput(f"{came} came; exactly one of length_scale, sigma, gamma is wanted", "/kernel")
+            raise InvalidInput(f"expected exactly one of length_scale, sigma, gamma, got {came}", "/kernel")
         scale = getattr(self, given[0])
         if given == ["gamma"]:
             # Two roots, because 2γ or 1/(2γ) may be outside the range of float64.

@@ -94,8 +94,7 @@ class Polynomial(AnyKernel):
                         power *= base
         if not np.isfinite(largest(products)):
             raise InvalidInput(
-                f"a value of kernel polynomial of degree {self.degree} leaves the range of float64; smaller rows, "
-                "a smaller gamma or a smaller degree work"
+                f"kernel values of degree {self.degree} leave float64: take smaller rows, gamma or degree"
             )
         return products
 

@@ -82,7 +82,7 @@ class WeightedMinHashMap(FeatureMap):
         kernel.round_center(spec.numpy_dtype)
         if spec.form is not Form.cos_sin or spec.normalize:
             raise InvalidInput(
-                "kernel gmm gives codes, not features: form and normalize have no meaning and must be left out",
+                "kernel gmm gives codes, not features: leave out form and normalize",
                 "/normalize" if spec.normalize else "/form",
             )
 
@@ -176,10 +176,7 @@ class WeightedMinHashMap(FeatureMap):
     def encoder_of(self, options: CodeOptions) -> Encoder:
         """Return the encoder of these options; zero_bit if they name no encoding."""
         if options.rows_per_band is not None:
-            raise InvalidOption(
-                "rows_per_band is for codes of Fourier maps, of a bit each; a fingerprint of kernel gmm is of one hash",
-                "rows_per_band",
-            )
+            raise InvalidOption("rows_per_band is for fingerprints of Fourier maps", "rows_per_band")
         return encoder(options.encoding or Encoding.zero_bit, options.bits, options.bits_of, options.marked)
 
     def code_law(self, called: str = "this map") -> MinMaxLaw:
@@ -316,9 +313,7 @@ def kernel_and_size(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
     kernel = spec.kernel
     if not isinstance(kernel, GeneralizedMinMax):
         raise InvalidInput(
-            f"sampler {spec.sampler.kind} hashes for kernel gmm only; "
-            f"kernel {kernel.kind} takes, for instance, {kernel.served_by}",
-            "/sampler/kind",
+            f"sampler {spec.sampler.kind} is for kernel gmm; {kernel.kind} takes {kernel.served_by}", "/sampler/kind"
         )
     if spec.s is None:
         raise InvalidInput("s is missing; it is the number of hashes", "/s")

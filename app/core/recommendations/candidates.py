@@ -158,13 +158,13 @@ class Wanted(NamedTuple):
         """Raise InvalidInput if the objective does not go with the given labels, budget or target error."""
         if has_labels != (self.objective is Objective.score):
             pointer = "/objective" if has_labels else "/y"
-            raise InvalidInput("labels and objective score go together; one came without the other", pointer)
+            raise InvalidInput("labels and objective score go together, got one without the other", pointer)
         if self.objective is Objective.time and self.target_error is None:
-            raise InvalidInput("objective time ranks the maps that reach a target_error; none came", "/target_error")
+            raise InvalidInput("expected a target_error for objective time, got none", "/target_error")
         if self.objective is Objective.score and self.target_error is not None:
             raise InvalidInput("objective score ranks by labels: target_error has no meaning", "/target_error")
         if self.objective is Objective.score and self.budget is None:
-            raise InvalidInput("objective score wants a budget of columns; none came", "/budget")
+            raise InvalidInput("expected a budget of columns for objective score, got none", "/budget")
 
 
 class Candidate(NamedTuple):

@@ -358,9 +358,9 @@ def check_shape(rows: Rows) -> None:
     """Raise InvalidInput for rows that are too few or too many to measure errors on, or have no entries."""
     n, d = rows.shape
     if not 2 <= n <= MOST_ROWS:
-        raise InvalidInput(f"{n} rows came; errors are measured on 2 to {MOST_ROWS}", "/vectors")
+        raise InvalidInput(f"expected 2 to {MOST_ROWS} rows, got {n}", "/vectors")
     if not d:
-        raise InvalidInput("rows have 0 entries; 1 is wanted at least", "/vectors")
+        raise InvalidInput("expected rows of at least one entry, got none", "/vectors")
 
 
 class _Trials:

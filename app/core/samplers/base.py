@@ -203,8 +203,7 @@ def check_products(kind: str, s: int, input_dim: int, most_dimensions: int, most
     """Refuse more than `most_dimensions` dimensions or `most` products s·input_dim²; advise the sampler `instead`."""
     if input_dim > most_dimensions:
         raise InvalidInput(
-            f"input_dim {input_dim} passes the {most_dimensions} dimensions of {kind}, whose time grows with their "
-            f"cube; sampler {instead} works",
+            f"{kind} takes up to {most_dimensions} dimensions, got {input_dim}; sampler {instead} works",
             "/sampler/kind",
         )
     if s * input_dim**2 > most:

@@ -50,11 +50,8 @@ class DenseGrid(FrequencySampler):
         """Refuse laws that are not normal, and more points than fit in memory."""
         normal_deviations(kernel, input_dim, self.kind)
         if self.count(None, input_dim) > _MOST_POINTS:
-            exponent = input_dim * np.log10(self.points_per_dim)
             raise InvalidInput(
-                f"dense_grid has {self.points_per_dim}^{input_dim} ≈ {10 ** (exponent % 1):.1f}e{int(exponent)} "
-                f"points; {_MOST_POINTS} is the most: sparse_grid or polynomially_exact need far fewer, "
-                "subsampled_grid takes any s",
+                f"expected up to {_MOST_POINTS} points, got {self.points_per_dim}^{input_dim}; sparse_grid needs fewer",
                 "/sampler/points_per_dim",
             )
 

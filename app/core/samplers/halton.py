@@ -51,8 +51,7 @@ class Halton(PointSampler):
         if stuck:
             works = _primes(dimensions + 1)[-1] - 1
             raise InvalidInput(
-                f"leap {self.leap} takes one point of {self.leap + 1}, a multiple of base {stuck[0]} of the sequence; "
-                f"leap {works} works",
+                f"leap {self.leap} skips a multiple of base {stuck[0]} of the sequence; leap {works} works",
                 "/sampler/leap",
             )
 

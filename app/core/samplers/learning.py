@@ -219,8 +219,8 @@ class LearningFields(Frozen):
             detail = f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works"
             raise InvalidInput(detail, "/sampler/kind")
         if (self.box is None) == (self.dataset is None):
-            came = "neither box nor dataset" if self.box is None else "box and dataset"
-            raise InvalidInput(f"{came} came; sampler {kind} takes one of them", "/sampler/box")
+            came = "neither" if self.box is None else "both"
+            raise InvalidInput(f"sampler {kind} takes one of box and dataset, got {came}", "/sampler/box")
         if self.box_scale is None:
             detail = "box_scale is null, which goes with differences data; give a number"
             raise InvalidInput(detail, "/sampler/box_scale")
@@ -246,9 +246,9 @@ class LearningFields(Frozen):
             raise InvalidInput(f"{kind} wants a kernel with a length scale; here sampler sobol works", "/sampler/kind")
         for field, value in (("box", self.box), ("box_scale", self.box_scale)):
             if value is not None:
-                raise InvalidInput(f"{field} came; differences data has no box", f"/sampler/{field}")
+                raise InvalidInput(f"differences data has no box: leave out {field}", f"/sampler/{field}")
         if self.dataset is None:
-            raise InvalidInput("differences data takes a dataset, and none came", "/sampler/dataset")
+            raise InvalidInput("expected a dataset for differences data, got none", "/sampler/dataset")
 
     def _on_rows(self, kernel: SpectralKernel, rows: Split, building: Building) -> Learning:
         """Prepare learning on the differences of a sample of rows, which is always the same sample."""
@@ -286,15 +286,13 @@ class LearningFields(Frozen):
             wide = np.flatnonzero(~((box / kernel.scales(len(box)) <= _WIDEST) & np.isfinite(box)))
         if wide.size:
             raise InvalidInput(
-                f"scaled, entry {wide[0]} of the box is {box[wide[0]]:.3g}, over {_WIDEST:.0e} times the scale of the "
-                "kernel there: take a smaller one",
+                f"expected a box of up to {_WIDEST:.0e} kernel scales, got {box[wide[0]]:.3g} in entry {wide[0]}",
                 pointer,
             )
         measure = BoxDiscrepancy(kernel, box, threads)
         if math.exp(measure.log_energy) < _LEAST_ENERGY:
             raise InvalidInput(
-                f"the kernel is 0 nearly all over this box, its mean square below {_LEAST_ENERGY:.0e}: nothing can "
-                "be learned there: take a smaller one",
+                f"the kernel is nearly 0 on this box, its mean square below {_LEAST_ENERGY:.0e}: take a smaller one",
                 pointer,
             )
         return measure

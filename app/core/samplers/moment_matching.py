@@ -53,8 +53,7 @@ class MomentMatching(FrequencySampler):
         check_base(self.base, kernel, s, input_dim)
         if kernel.frequency_deviations(input_dim) is None:
             raise InvalidInput(
-                "moment_matching needs frequencies of finite variance, which this kernel's law has not; "
-                f"sampler {self.base.kind} alone works",
+                f"this kernel's frequencies have no finite variance; sampler {self.base.kind} alone works",
                 "/sampler/kind",
             )
         check_products(self.kind, s, input_dim, _MOST_DIMENSIONS, _MOST_PRODUCTS, f"{self.base.kind} alone")
@@ -109,8 +108,7 @@ def _whiten(rows: Matrix) -> Matrix:
     root = inverse_root(row_products(rows.T, rows.T) / len(rows))
     if root is None:
         raise InvalidInput(
-            f"the {len(rows)} frequencies of the base span fewer than {rows.shape[1]} dimensions, too few to match "
-            "moments: take a larger s, or a base with random scrambling",
+            f"{len(rows)} frequencies span fewer than {rows.shape[1]} dimensions: take a larger s, or a scrambled base",
             "/s",
         )
     return row_products(rows, root.T)

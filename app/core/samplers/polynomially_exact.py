@@ -83,10 +83,7 @@ class PolynomiallyExact(FrequencySampler):
         equations = self.count(None, input_dim)
         if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:
             raise InvalidInput(
-                f"degree {self.degree} in {input_dim} dimensions makes {equations} equations of "
-                f"{self._n_candidates(input_dim)} candidates; {_MOST_EQUATIONS} equations and {_MOST_ENTRIES} "
-                "coefficients are the most: take a lower degree",
-                "/sampler/degree",
+                f"{equations} equations of degree {self.degree} are too many: take a lower degree", "/sampler/degree"
             )
         if self._n_candidates(input_dim) < equations:
             reason = f"{self.candidates} candidates cannot solve {equations} equations; take {3 * equations}"
@@ -104,8 +101,7 @@ class PolynomiallyExact(FrequencySampler):
             equations, more = self.count(None, input_dim), 2 * len(candidates)
             advice = f"try {more}, or a lower degree" if equations * more <= _MOST_ENTRIES else "take a lower degree"
             raise InvalidInput(
-                f"{len(candidates)} candidates have no non-negative solution of {equations} moment equations (residual "
-                f"{residual:.1e}); {advice}",
+                f"{len(candidates)} candidates do not solve {equations} equations (residual {residual:.1e}); {advice}",
                 "/sampler/candidates",
             )
         candidates, weights = candidates[weights > 0], weights[weights > 0]

@@ -87,8 +87,7 @@ class ReweightedGrid(LearnedSampler):
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:
             raise InvalidInput(
-                f"s = {s} takes {candidates} candidates, {_MOST_CANDIDATES} are the most: take s = "
-                f"{_MOST_CANDIDATES // _CANDIDATES_PER_FREQUENCY}, or name the candidates",
+                f"expected s up to {_MOST_CANDIDATES // _CANDIDATES_PER_FREQUENCY}, or candidates named, got s = {s}",
                 "/s",
             )
         if candidates < s:
@@ -120,13 +119,11 @@ class ReweightedGrid(LearnedSampler):
             weights = nonnegative(matrix, right, np.ones(len(kept), np.bool_), offer(progress, found_support))
         except Unsolved:
             raise InvalidInput(
-                f"{n_rows} rows cannot tell {len(candidates)} candidates apart: take more pairs, or fewer candidates",
-                "/sampler/pairs",
+                f"{n_rows} rows cannot tell {len(candidates)} candidates apart: take more pairs", "/sampler/pairs"
             ) from None
         if not weights.any():
             raise InvalidInput(
-                f"dataset {self.dataset!r} fits no candidate: its rows are so far from each other that the kernel is 0",
-                "/sampler/dataset",
+                f"dataset {self.dataset!r} fits no candidate: the kernel between its rows is 0", "/sampler/dataset"
             )
         positive, pause = weights > 0, partial(progress.checkpoint, found_support)
         warnings = sum_warnings(float(weights[positive].sum()), ": that fits the other rows best; take a larger s")

@@ -60,20 +60,18 @@ class StructuredOrthogonal(FrequencySampler):
         """Refuse kernels without a law of lengths, dimensions too few for nearly uniform directions, and too many."""
         if not isinstance(kernel, ScaledKernel) or kernel.radial_quantile(np.empty(0), input_dim) is None:
             raise InvalidInput(
-                f"{self.kind} needs frequencies of uniform direction, which this kernel has not; sampler sobol works",
+                f"{self.kind} needs frequencies of uniform direction; for this kernel sampler sobol works",
                 "/sampler/kind",
             )
         if input_dim < _LEAST_DIMENSIONS:
             other = "orthogonal" if kernel.normal_deviations(input_dim) is not None else "sobol"
             raise InvalidInput(
-                f"{self.kind} has few directions in few dimensions, and so a bias: input_dim is {input_dim}, "
-                f"{_LEAST_DIMENSIONS} at least is wanted; sampler {other} works",
+                f"{self.kind} takes {_LEAST_DIMENSIONS} dimensions at least, got {input_dim}; sampler {other} works",
                 "/sampler/kind",
             )
         if input_dim > _MOST_DIMENSIONS:
             raise InvalidInput(
-                f"input_dim {input_dim} passes the {_MOST_DIMENSIONS} dimensions of {self.kind}; "
-                "sampler monte_carlo works",
+                f"{self.kind} takes up to {_MOST_DIMENSIONS} dimensions, got {input_dim}; sampler monte_carlo works",
                 "/sampler/kind",
             )
 

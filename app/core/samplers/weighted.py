@@ -95,8 +95,7 @@ class Weighted(LearningFields, LearnedSampler):
         total = float(weights.sum())
         if total == 0:
             raise InvalidInput(
-                "no weight is above 0: the frequencies of the base see nothing of the kernel on this box; take a "
-                "smaller box_scale",
+                "no weight is above 0: the base misses the kernel on this box; take a smaller box_scale",
                 "/sampler/box_scale",
             )
         warnings = base.warnings

@@ -4,6 +4,7 @@ Nothing in a stream is trusted. The headers of its messages count towards the li
 of tables and fields are those of `Schema.fbs` and `Message.fbs` of the Arrow format, which never change.
 """
 
+import struct
 from collections.abc import Iterator, Sequence
 from math import prod
 from struct import unpack_from
@@ -12,9 +13,156 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from app.core.errors import InvalidInput
-from app.formats.arrow_ipc.flatbuffers import DAMAGED, Number, Structs, Table, Value, write_message
 from app.formats.base import Body
 from bochner_client.tables import FORMATS, Field, Schema, index_columns
+
+DAMAGED = (struct.error, IndexError, OverflowError, ValueError)
+"""Exceptions that reading a damaged message may raise."""
+# Most bytes that are read of a string. The limit is needed as many tables may refer to the same string.
+_MOST_OF_STRING = 128
+
+
+class Table:
+    """Table of a received message. Missing fields have the default value."""
+
+    def __init__(self, message: memoryview, at: int) -> None:
+        self.message, self.at = message, at
+        (back,) = struct.unpack_from("<i", message, at)
+        self._vtable = _inside(message, at - back)
+        (self._vtable_bytes,) = struct.unpack_from("<H", message, self._vtable)
+
+    @classmethod
+    def root(cls, message: memoryview) -> "Table":
+        """Return the root table of a message."""
+        return cls(message, struct.unpack_from("<I", message, 0)[0])
+
+    def number(self, field: int, form: str, default: int = 0) -> int:
+        """Return a number; `form` is its format character of `struct`."""
+        place = self._place(field)
+        return default if place is None else int(struct.unpack_from(f"<{form}", self.message, place)[0])
+
+    def table(self, field: int) -> "Table | None":
+        """Return the table that a field refers to, or None if the field is missing."""
+        place = self._led_to(field)
+        return None if place is None else Table(self.message, place)
+
+    def string(self, field: int, most: int = _MOST_OF_STRING) -> str:
+        """Return the first `most` bytes of a string, decoded; "" if the field is missing."""
+        start, n = self.vector(field)
+        return bytes(self.message[start : start + min(n, most)]).decode(errors="replace")
+
+    def tables(self, field: int, most: int | None = None) -> list["Table"]:
+        """Return the tables of a vector, or the first `most`; a table takes at least 32 bytes, including its contents.
+
+        Raises:
+            IndexError: the message is too short for this many tables.
+        """
+        start, n = self.vector(field)
+        n = n if most is None else min(n, most)
+        if n * 32 > len(self.message):
+            raise IndexError(f"{n} tables in a message of {len(self.message)} bytes")
+        places = (start + 4 * i for i in range(n))
+        return [Table(self.message, place + struct.unpack_from("<I", self.message, place)[0]) for place in places]
+
+    def vector(self, field: int) -> tuple[int, int]:
+        """Return the position of a vector's first element in the message, and the number of elements."""
+        place = self._led_to(field)
+        if place is None:
+            return 0, 0
+        return place + 4, int(struct.unpack_from("<I", self.message, place)[0])
+
+    def _place(self, field: int) -> int | None:
+        entry = 4 + 2 * field
+        if entry + 2 > self._vtable_bytes:
+            return None
+        (offset,) = struct.unpack_from("<H", self.message, self._vtable + entry)
+        return self.at + offset if offset else None
+
+    def _led_to(self, field: int) -> int | None:
+        place = self._place(field)
+        return None if place is None else place + int(struct.unpack_from("<I", self.message, place)[0])
+
+
+def _inside(message: memoryview, at: int) -> int:
+    """Check that a position lies in the message; `struct` would count a negative one from the end."""
+    if not 0 <= at < len(message):
+        raise IndexError(f"place {at} in a message of {len(message)} bytes")
+    return at
+
+
+class Number(NamedTuple):
+    """Number to write; `form` is its format character of `struct`."""
+
+    form: str
+    value: int
+
+
+class Structs(NamedTuple):
+    """Vector of structs to write: its bytes, aligned to eight, and the number of structs."""
+
+    content: bytes
+    n: int
+
+
+Value = Number | Structs | str | Sequence[Any] | dict[int, Any]
+"""Value of a field to write: a dict is a table, its keys the numbers of fields; a sequence is a vector of tables."""
+
+
+def write_message(root: dict[int, Value]) -> bytes:
+    """Return the bytes of a message with this root table."""
+    out = bytearray(4)
+    struct.pack_into("<I", out, 0, _table(out, root))
+    return bytes(out)
+
+
+def _table(out: bytearray, fields: dict[int, Value]) -> int:
+    """Write a table, then everything that it refers to; return the position of the table."""
+    form, places = "<i", {}
+    for field, value in sorted(fields.items(), key=lambda one: -_size(one[1])):
+        here = struct.calcsize(form)
+        form += "x" * (-here % _size(value))
+        places[field] = struct.calcsize(form)
+        form += value.form if isinstance(value, Number) else "I"
+    vtable = [places.get(field, 0) for field in range(max(fields, default=-1) + 1)]
+    _align(out, 2)
+    start_of_vtable = len(out)
+    out += struct.pack(f"<HH{len(vtable)}H", 4 + 2 * len(vtable), struct.calcsize(form), *vtable)
+    _align(out, 8)
+    at = len(out)
+    # In the order of the layout.
+    numbers = [value.value if isinstance(value := fields[field], Number) else 0 for field in places]
+    out += struct.pack(form, at - start_of_vtable, *numbers)
+    for field, place in places.items():
+        if not isinstance(fields[field], Number):
+            struct.pack_into("<I", out, at + place, _led_to(out, fields[field]) - at - place)
+    return at
+
+
+def _led_to(out: bytearray, value: Value) -> int:
+    """Write the value that a field refers to; return its position."""
+    if isinstance(value, dict):
+        return _table(out, value)
+    _align(out, 8 if isinstance(value, Structs) else 4, ahead=4)
+    at = len(out)
+    if isinstance(value, str):
+        out += struct.pack("<I", len(encoded := value.encode())) + encoded + b"\0"
+    elif isinstance(value, Structs):
+        out += struct.pack("<I", value.n) + value.content
+    else:
+        out += struct.pack(f"<I{4 * len(value)}x", len(value))
+        for i, one in enumerate(value, 1):
+            struct.pack_into("<I", out, at + 4 * i, _table(out, one) - at - 4 * i)
+    return at
+
+
+def _size(value: Value) -> int:
+    return struct.calcsize(value.form) if isinstance(value, Number) else 4
+
+
+def _align(out: bytearray, size: int, ahead: int = 0) -> None:
+    """Pad `out` so that the position `ahead` bytes after its end is a multiple of `size`."""
+    out += bytes(-(len(out) + ahead) % size)
+
 
 INT, FLOAT, STRUCT, FIXED_LIST, LARGE_UTF8 = 2, 3, 13, 16, 20
 # Formats of Arrow's C data interface, in the order of the type numbers.
@@ -64,7 +212,7 @@ def _metadata(table: Table, field: int, key: str, longest: int, most: int) -> st
 
 
 Written = dict[int, Value]
-"""A `Field`, in the form that `flatbuffers.write_message` takes."""
+"""A `Field`, in the form that `write_message` takes."""
 
 
 def number_field(name: str, dtype: np.dtype[Any]) -> Written:
@@ -115,7 +263,7 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
     """
     whole = memoryview(body.content).toreadonly()
     if body.content[:6] == _FILE:
-        raise InvalidInput("an Arrow file came; an Arrow stream is wanted (pyarrow.ipc.new_stream, write_ipc_stream)")
+        raise InvalidInput("expected an Arrow stream (pyarrow.ipc.new_stream, write_ipc_stream), got an Arrow file")
     schema: Schema | None = None
     batches: list[Batch] = []
     said = 0
@@ -126,7 +274,7 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
             table = Table.root(message)
             kind, header = table.number(1, "B"), table.table(2)
             if header is None or (schema is None) != (kind == _SCHEMA):
-                raise InvalidInput("a schema first, and then record batches, are wanted in an Arrow stream")
+                raise InvalidInput("expected a schema first in the Arrow stream, and then record batches")
             if schema is None:
                 schema = _schema(table, header)
             elif kind == _RECORD_BATCH:
@@ -135,7 +283,7 @@ def read(body: Body) -> tuple[Schema, list[Batch]]:
                 batches.append(_batch(values, content, header.number(0, "q")))
             else:
                 what = "a change of a dictionary" if kind == _DICTIONARY else f"a message of type {kind}"
-                raise InvalidInput(f"{what} came in the Arrow stream; expected record batches")
+                raise InvalidInput(f"expected record batches in the Arrow stream, got {what}")
     except DAMAGED as error:
         raise InvalidInput(f"the body is not an Arrow stream: {str(error)[:200]}") from error
     if schema is None:
@@ -154,26 +302,24 @@ def _messages(whole: memoryview) -> Iterator[tuple[memoryview, memoryview]]:
         if length == 0:
             break
         if not 0 < length <= len(whole) - at:
-            raise InvalidInput(f"an Arrow message of {length} bytes is announced, and {len(whole) - at} came")
+            raise InvalidInput(f"expected an Arrow message of {length} bytes as announced, got {len(whole) - at}")
         message = whole[at : at + length]
         at += length
         nbytes = Table.root(message).number(3, "q")
         if not 0 <= nbytes <= len(whole) - at:
-            raise InvalidInput(
-                f"buffers of {nbytes} bytes are announced in the Arrow stream, and {len(whole) - at} came"
-            )
+            raise InvalidInput(f"the Arrow stream announces buffers of {nbytes} bytes, and has {len(whole) - at}")
         yield message, whole[at : at + nbytes]
         at += nbytes
     if at < len(whole):
-        raise InvalidInput(f"{len(whole) - at} bytes came after the end of the Arrow stream")
+        raise InvalidInput(f"{len(whole) - at} bytes follow the end of the Arrow stream")
 
 
 def _schema(message: Table, schema: Table) -> Schema:
     version = message.number(0, "h")
     if version not in _VERSIONS:
-        raise InvalidInput(f"the Arrow stream is of version {version}; {' or '.join(_VERSIONS.values())} is wanted")
+        raise InvalidInput(f"expected an Arrow stream of version {' or '.join(_VERSIONS.values())}, got {version}")
     if schema.number(0, "h"):
-        raise InvalidInput("the Arrow stream is big-endian; little-endian is wanted")
+        raise InvalidInput("expected a little-endian Arrow stream, got a big-endian one")
     index = index_columns({_PANDAS.encode(): _metadata(schema, 2, _PANDAS, *_OF_SCHEMA).encode()})
     return Schema([field_of(field) for field in schema.tables(1)], index)
 
@@ -182,7 +328,7 @@ def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Ba
     compression = header.table(3)
     if compression is not None:
         codec = _CODECS.get(compression.number(0, "b"), "something")
-        raise InvalidInput(f"the record batches are compressed with {codec}; uncompressed buffers are wanted")
+        raise InvalidInput(f"expected uncompressed record batches, got {codec}")
     nodes, buffers = _numbers(header, 1, (-1, 2)), _numbers(header, 2, (-1, 2))
     for start, nbytes in buffers:
         if not (0 <= start <= len(body) and 0 <= nbytes <= len(body) - start):

@@ -30,7 +30,7 @@ def members(
     check_names(body.content)
     found = loads(body.content) if _is_short(body) else document(body.content, lambda n: body.check_options(n, 0))
     if not isinstance(found, dict):
-        raise InvalidInput(f"the body is {describe(found)}; an object with {', '.join(wanted or optional)} is wanted")
+        raise InvalidInput(f"the body: expected an object with {', '.join(wanted or optional)}, got {describe(found)}")
     for name in wanted:
         if name not in found:
             raise InvalidInput(f"the member {name} is missing", f"/{name}")
@@ -84,8 +84,8 @@ def vectors_or_dataset(
     If there is no dataset, `rows` and `seed` are allowed if `options` contains them, as they mean something else then.
     """
     if ("vectors" in document) == ("dataset" in document):
-        came = "both came" if "vectors" in document else "neither came"
-        raise InvalidInput(f"{came}; vectors or dataset is wanted", "/vectors")
+        came = "both" if "vectors" in document else "neither"
+        raise InvalidInput(f"expected vectors or dataset, got {came}", "/vectors")
     if "dataset" in document:
         return _reference({name: document[name] for name in _REFERENCE if name in document}, "")
     refuse_sample(document, options)
@@ -96,7 +96,7 @@ def refuse_sample(document: Mapping[str, Any], options: Container[str]) -> None:
     """Raise InvalidInput for `rows` or `seed` of a sample in a body without a dataset, unless they are options."""
     for member in ("rows", "seed"):
         if member in document and member not in options:
-            raise InvalidInput(f"{member} is of a sample of a dataset, and no dataset came", f"/{member}")
+            raise InvalidInput(f"{member} is of a sample of a dataset, got no dataset", f"/{member}")
 
 
 def rows_or_reference(value: Any, width: int | None, pointer: str) -> PostedRows | Reference:
@@ -123,8 +123,8 @@ def pointer_to(name: str) -> str:
 
 def _reference(value: dict[str, Any], pointer: str) -> Reference:
     if "dataset" not in value:
-        wanted = "a list of rows is wanted, or an object that names a dataset or has base64"
-        raise InvalidInput(f"an object without the member dataset came; {wanted}", pointer)
+        wanted = "a list of rows, or an object with the member dataset or base64"
+        raise InvalidInput(f"expected {wanted}, got an object without", pointer)
     for name in value:
         if name not in _REFERENCE:
             takes = ", ".join(_REFERENCE)
@@ -133,7 +133,7 @@ def _reference(value: dict[str, Any], pointer: str) -> Reference:
     dataset = value["dataset"]
     if not isinstance(dataset, str) or not re.fullmatch(NAME_PATTERN, dataset):
         came = repr(dataset[:80]) if isinstance(dataset, str) else describe(dataset)
-        raise InvalidInput(f"{came} came; the name of a dataset is wanted", f"{pointer}/dataset")
+        raise InvalidInput(f"expected the name of a dataset, got {came}", f"{pointer}/dataset")
     count = _whole(value["rows"], 1, (1 << 63) - 1, f"{pointer}/rows") if "rows" in value else None
     seed = _whole(value.get("seed", 0), 0, (1 << 64) - 1, f"{pointer}/seed")
     return Reference(dataset, count, seed, pointer)
@@ -141,5 +141,5 @@ def _reference(value: dict[str, Any], pointer: str) -> Reference:
 
 def _whole(value: Any, least: int, most: int, pointer: str) -> int:
     if type(value) is not int or not least <= value <= most:
-        raise InvalidInput(f"{describe(value)} came; a whole number from {least} to {most} is wanted", pointer)
+        raise InvalidInput(f"expected a whole number from {least} to {most}, got {describe(value)}", pointer)
     return value

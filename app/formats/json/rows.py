@@ -27,7 +27,7 @@ def rows(value: Any, width: int | None, pointer: str) -> PostedRows:
     Rows have `width` entries. If `width` is None, it is the length of the first row, and sparse rows are refused.
     """
     if not is_list(value):
-        raise InvalidInput(f"{describe(value)} came; a list of rows is wanted", pointer)
+        raise InvalidInput(f"expected a list of rows, got {describe(value)}", pointer)
     first = next(iter(value), None)
     if isinstance(first, dict):
         if width is None:
@@ -76,9 +76,9 @@ def _refuse(part: list[Any], width: int, pointer: str, first: int) -> NoReturn:
     """Raise InvalidInput for the first error in rows from number `first` on, not all lists of `width` numbers."""
     for i, row in enumerate(part, first):
         if not is_list(row):
-            raise InvalidInput(f"row {i} is {describe(row)}; a list of {width} numbers is wanted", f"{pointer}/{i}")
+            raise InvalidInput(f"row {i}: expected a list of {width} numbers, got {describe(row)}", f"{pointer}/{i}")
         if len(row) != width:
-            raise InvalidInput(f"row {i} has {len(row)} entries; {width} are wanted", f"{pointer}/{i}")
+            raise InvalidInput(f"row {i}: expected {width} entries, got {len(row)}", f"{pointer}/{i}")
         _check_numbers(row, f"{pointer}/{i}")
     raise AssertionError("nothing is wrong with these rows")
 
@@ -127,7 +127,7 @@ def _refuse_sparse(part: list[Any], width: int, pointer: str, first: int) -> NoR
         index, numbers = row["indices"], row["values"]
         _check_indices(index, width, at)
         if not is_list(numbers):
-            raise InvalidInput(f"{describe(numbers)} came; a list of numbers is wanted", f"{at}/values")
+            raise InvalidInput(f"expected a list of numbers, got {describe(numbers)}", f"{at}/values")
         _check_numbers(numbers, f"{at}/values")
         if len(index) != len(numbers):
             raise InvalidInput(f"row {i} has {len(index)} indices and {len(numbers)} values", at)
@@ -147,7 +147,7 @@ def _check_numbers(value: JsonList, pointer: str) -> None:
     for first, part in parts_of(value):
         if set(map(type, part)) - _NUMBER_TYPES:
             column, number = next((j, one) for j, one in enumerate(part, first) if type(one) not in _NUMBER_TYPES)
-            raise InvalidInput(f"{describe(number)} came; a number is wanted", f"{pointer}/{column}")
+            raise InvalidInput(f"expected a number, got {describe(number)}", f"{pointer}/{column}")
 
 
 MEMBERS = ("base64", "shape", "dtype")
@@ -174,12 +174,12 @@ def encoded_rows(value: dict[str, Any], pointer: str) -> Array:
     shape, dtype = _shape(value["shape"], f"{pointer}/shape"), value["dtype"]
     if dtype not in DTYPES:
         came = repr(dtype[:80]) if isinstance(dtype, str) else describe(dtype)
-        raise InvalidInput(f"{came} came; one of {', '.join(DTYPES)} is wanted, little-endian", f"{pointer}/dtype")
+        raise InvalidInput(f"expected one of {', '.join(DTYPES)}, little-endian, got {came}", f"{pointer}/dtype")
     numbers = np.dtype(dtype).newbyteorder("<")
     content = _decode(value["base64"], f"{pointer}/base64")
     if len(content) != prod(shape) * numbers.itemsize:
-        wanted = f"shape {list(shape)} of {dtype} takes {prod(shape) * numbers.itemsize}"
-        raise InvalidInput(f"{len(content)} bytes came in base64; {wanted}", f"{pointer}/base64")
+        wanted = f"{prod(shape) * numbers.itemsize} bytes for shape {list(shape)} of {dtype}"
+        raise InvalidInput(f"expected {wanted}, got {len(content)} in base64", f"{pointer}/base64")
     array = np.frombuffer(content, numbers).reshape(shape)
     array.flags.writeable = False
     return array
@@ -188,18 +188,18 @@ def encoded_rows(value: dict[str, Any], pointer: str) -> Array:
 def _shape(value: Any, pointer: str) -> tuple[int, int]:
     numbers = list(value)[:3] if not isinstance(value, dict | str) and hasattr(value, "__iter__") else []
     if len(numbers) != 2 or any(type(one) is not int or not 0 <= one < 1 << 31 for one in numbers):
-        raise InvalidInput("something else came; [rows, entries of a row] is wanted", pointer)
+        raise InvalidInput("expected [rows, entries of a row], got something else", pointer)
     return numbers[0], numbers[1]
 
 
 def _decode(value: Any, pointer: str) -> bytearray:
     """Decode a base64 string to bytes."""
     if not isinstance(value, str | LongText):
-        raise InvalidInput(f"{describe(value)} came; a string of base64 is wanted", pointer)
+        raise InvalidInput(f"expected a string of base64, got {describe(value)}", pointer)
     try:
         text = memoryview(value.encode("ascii")) if isinstance(value, str) else value.characters()
         if len(text) % 4:
-            raise Error(f"{len(text)} characters came; a multiple of four is wanted")
+            raise Error(f"expected a multiple of four characters, got {len(text)}")
         content, at = bytearray(len(text) // 4 * 3), 0
         for start in range(0, len(text), _PART):
             part = a2b_base64(text[start : start + _PART], strict_mode=True)

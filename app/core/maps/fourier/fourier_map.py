@@ -181,9 +181,7 @@ class FourierMap(FeatureMap):
         except InvalidInput:
             return sampler.best_size(most)
         if dictated > most:
-            raise InvalidInput(
-                f"{sampler.kind} may make {dictated} frequencies; {columns} columns have room for {most}"
-            )
+            raise InvalidInput(f"{sampler.kind} may make {dictated} frequencies; {columns} columns hold {most}")
         return None
 
     @classmethod
@@ -400,7 +398,4 @@ class FourierMap(FeatureMap):
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4
         entry, norm = largest(rows), self._projection.largest_norm
         if entry and norm > most / entry:
-            raise InvalidInput(
-                f"an entry of size {entry:.3g} makes phases w·x that leave the range of {self.spec.dtype.value}; "
-                f"this map takes entries up to {most / norm:.3g}"
-            )
+            raise InvalidInput(f"expected entries up to {most / norm:.3g} in {self.spec.dtype.value}, got {entry:.3g}")

@@ -31,8 +31,7 @@ def spectral(spec: BaseSpec) -> tuple[ShiftInvariantKernel, FrequencySampler]:
         raise TypeError(f"sampler {sampler.kind} draws no frequencies")
     if not isinstance(kernel, ShiftInvariantKernel):
         raise InvalidInput(
-            f"kernel {kernel.kind} has no frequencies for sampler {sampler.kind}; its sampler is {kernel.served_by}",
-            "/sampler/kind",
+            f"kernel {kernel.kind} has no frequencies; its sampler is {kernel.served_by}", "/sampler/kind"
         )
     return kernel, sampler
 
@@ -57,7 +56,7 @@ def check_arrays(spec: BaseSpec, arrays: Arrays) -> None:
                 "/sampler/box_scale" if on_box else "/sampler/dataset",
             )
         raise InvalidInput(
-            f"the sizes of the weights sum to {total:.3g} in {kind}; more than 0, and less than it can hold, is wanted",
+            f"the weights sum to {total:.3g}, outside the range of {kind}",
             "/sampler/weights" if is_uploaded else "/kernel/weights",
         )
 
@@ -130,16 +129,13 @@ def check_allocations(spec: BaseSpec) -> None:
     alike = {(allocation.block.dim(spec.input_dim), allocation.size): allocation for allocation in every}
     if isinstance(sampler, Uploaded) and len(alike) > 1:
         raise InvalidInput(
-            f"sampler uploaded serves each of the {len(every)} subsets with the same frequencies, so all must have "
-            f"one size; they have from {min(alike)[0]} to {max(alike)[0]} coordinates: upload for subsets of one "
-            "size, or take another sampler, for instance, sobol",
+            f"expected subsets of one size for sampler uploaded, got {min(alike)[0]} to {max(alike)[0]} coordinates",
             "/sampler/kind",
         )
     if (sampler.learns or not sampler.serves_subsets) and every[0].block.coordinates is not None:
         makes = "learns" if sampler.learns else "makes"
         raise InvalidInput(
-            f"sampler {sampler.kind} {makes} a set for one kernel on all coordinates; kernel {kernel.kind} is a sum "
-            "over subsets of them: sampler sobol works",
+            f"sampler {sampler.kind} {makes} a set for all coordinates, not for subsets: sampler sobol works",
             "/sampler/kind",
         )
     # The largest summand first: what is enough for it is enough for all.
@@ -188,8 +184,7 @@ def _prepare_build(building: Building, kernel: ShiftInvariantKernel, spec: BaseS
         found = building.rows(dataset, pointer)
         if found.shape[1] != spec.input_dim or found.shape[0] < 2:
             raise InvalidInput(
-                f"dataset {dataset!r} has {found.shape[0]} rows of {found.shape[1]} entries; two rows at least, of "
-                f"input_dim {spec.input_dim} entries, are wanted",
+                f"expected 2 rows or more of {spec.input_dim} entries in dataset {dataset!r}, got shape {found.shape}",
                 pointer,
             )
         try:
@@ -308,8 +303,7 @@ class DenseProjection:
         if (found.weights < 0).any():
             if FORMS[spec.form].has_offsets or spec.normalize:
                 raise InvalidInput(
-                    "this rule has negative weights, which have no real root: form phase and normalize have no "
-                    "meaning; cos_sin and complex carry a signature",
+                    "this rule has negative weights: only forms cos_sin and complex, not normalised, carry a signature",
                     "/normalize" if spec.normalize else "/form",
                 )
             arrays["signature"] = np.where(found.weights < 0, -1, 1).astype(np.int8)

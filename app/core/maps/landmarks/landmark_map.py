@@ -51,7 +51,7 @@ def check_made_dense(s: int, input_dim: int, kernel: AnyKernel, pointer: str) ->
     """Raise InvalidInput if the kernel makes sparse rows dense, and s dense landmarks have too many entries."""
     if not kernel.compares_sparse and s * input_dim > _MOST_DENSE_ENTRIES:
         most = _MOST_DENSE_ENTRIES // input_dim
-        takes = f"{s} came; for vectors of {input_dim} entries {most} are the most" if most else "none fits"
+        takes = f"got {s}; the most for vectors of {input_dim} entries is {most}" if most else "none fits"
         raise InvalidInput(f"kernel {kernel.kind} compares landmarks in their dense form: {takes}", pointer)
 
 
@@ -102,9 +102,7 @@ def root_of(gram: Matrix, dtype: np.dtype[np.floating], pointer: str) -> Floats:
     if not least < size < most:
         helps = "; dtype float64 has more room" if dtype == np.float32 else ""
         raise InvalidInput(
-            f"the kernel of the landmarks with themselves is {size:.3g} on average; maps of {dtype} take what is above "
-            f"{least:.1e} and below {most:.1e}{helps}",
-            pointer,
+            f"the landmarks' kernel values average {size:.3g}; {dtype} takes {least:.1e} to {most:.1e}{helps}", pointer
         )
     values, vectors = np.linalg.eigh(gram)
     kept = np.flatnonzero(values > max(CUTS[dtype.name], len(gram) * np.finfo(np.float64).eps) * values[-1])[::-1]
@@ -160,8 +158,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     wanted = len(others) if sampler.rows is None else sampler.rows
     if wanted > len(others):
         raise InvalidInput(
-            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, of which {len(apart)} are held out",
-            "/sampler/rows",
+            f"rows is {wanted}; dataset {sampler.dataset!r} has {n}, {len(apart)} of them held out", "/sampler/rows"
         )
     try:
         rows = kernel.prepare(in_dtype(vectors(found, spec.input_dim, spec.numpy_dtype), spec.numpy_dtype))
@@ -235,8 +232,7 @@ def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
         whole = sum(float(some.sum()) for some in own)
     if whole and not _LEAST_SUM <= whole <= _MOST_SUM:
         raise InvalidInput(
-            f"the kernels of all rows with themselves sum to {whole:.3g}; between {_LEAST_SUM:.0e} and "
-            f"{_MOST_SUM:.0e} there is room in float64 for what is computed of them"
+            f"the rows' kernels with themselves sum to {whole:.3g}, outside {_LEAST_SUM:.0e} to {_MOST_SUM:.0e}"
         )
 
 
@@ -318,7 +314,9 @@ class LandmarkMap(FeatureMap):
         if not isinstance(sampler, UploadedLandmarks):
             return min(columns, LONG_DECOMPOSITION)
         if len(sampler.landmarks) > columns:
-            raise InvalidInput(f"{len(sampler.landmarks)} landmarks came; {columns} columns have room for {columns}")
+            raise InvalidInput(
+                f"expected up to {columns} landmarks for {columns} columns, got {len(sampler.landmarks)}"
+            )
         return None
 
     @classmethod
@@ -365,7 +363,7 @@ class LandmarkMap(FeatureMap):
             made, warnings = add_root(spec, kernel, arrays, building.progress, begin_anew)
             s, rank = made["root"].shape
             if spec.s not in (None, s):
-                warnings += (f"{s} landmarks came; s = {spec.s} was not used",)
+                warnings += (f"s = {spec.s} was not used: there are {s} landmarks",)
             return Built(made, s, rank, too_coarse(spec, came, "the landmarks") + warnings)
         if not isinstance(sampler, Landmarks):
             raise TypeError(f"sampler {sampler.kind} has no landmarks")

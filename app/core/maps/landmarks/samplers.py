@@ -106,17 +106,19 @@ class UploadedLandmarks(AnySampler):
         for i, row in enumerate(self.landmarks):
             pointer = f"/sampler/landmarks/{i}"
             if isinstance(row, SparseRow) != first:
-                raise InvalidInput(f"landmark {i} has another form than those before it; one form is wanted", pointer)
+                raise InvalidInput(f"expected landmarks of one form, got another in landmark {i}", pointer)
             if not isinstance(row, SparseRow):
                 check_entries(row, input_dim, f"landmark {i}", pointer)
                 continue
             if len(row.indices) != len(row.values):
-                detail = f"landmark {i} has {len(row.indices)} indices and {len(row.values)} values; as many are wanted"
+                detail = (
+                    f"landmark {i}: expected as many indices as values, got {len(row.indices)} and {len(row.values)}"
+                )
                 raise InvalidInput(detail, pointer)
             rising = np.diff(np.array([-1, *row.indices, input_dim]))
             if (rising <= 0).any():
                 raise InvalidInput(
-                    f"indices of landmark {i} are not increasing and below {input_dim}", f"{pointer}/indices"
+                    f"expected increasing indices below {input_dim} in landmark {i}", f"{pointer}/indices"
                 )
 
     def as_rows(self, input_dim: int) -> PostedRows:
