@@ -121,10 +121,10 @@ def test_a_role_does_what_it_may_and_no_more(here: Keyed, operation: str, role: 
         if role.includes(needed):
             assert answer.status_code not in (401, 403, 500), answer.text
         elif path.startswith("/v2"):  # whose protocol has errors of its own
-            assert (answer.status_code, f"{needed} is wanted" in answer.json()["error"]) == (403, True)
+            assert (answer.status_code, f"expected role {needed}" in answer.json()["error"]) == (403, True)
         else:
             problem = assert_problem(client, answer, 403, "forbidden")
-            assert problem["detail"] == f"key 'the-{role}' has role {role}; {needed} is wanted"
+            assert problem["detail"] == f"expected role {needed}, got key 'the-{role}' with role {role}"
 
 
 def test_health_needs_no_key_and_no_name(stranger: httpx.Client) -> None:

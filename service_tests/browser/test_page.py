@@ -327,7 +327,7 @@ def test_without_a_key_nothing_is_shown_and_with_one_everything(here: Keyed, chr
         # What the key may not do is told.
         button(page, "Delete").click()
         button(page, "Delete it").click()
-        page.get_by_text("write is wanted").wait_for()
+        page.get_by_text("expected role write").wait_for()
         press(page, "Escape")
         button(page, "Key in use").click()
         button(page, "Forget it").click()

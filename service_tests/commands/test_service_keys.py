@@ -19,5 +19,5 @@ def test_a_command_sends_the_key_of_its_variable_or_file(running: Running, tmp_p
         command = ("transform", "in.csv", str(tmp_path), "--map", "none", "--url", running.url)
         return run(*command, *options, env={**os.environ, **env}).stderr
 
-    assert said(BOCHNER_KEY=sees) == "403: key 'k' has role metrics; read is wanted\n"
+    assert said(BOCHNER_KEY=sees) == "403: expected role read, got key 'k' with role metrics\n"
     assert said("--key-file", str(tmp_path / "key")) == "404: there is no map 'none'\n"

@@ -23,7 +23,7 @@ def refused(rows: Any, dtype: np.dtype[Any] = FLOAT32) -> InvalidInput:
 def test_an_array_that_is_no_matrix_is_refused(shape: tuple[int, ...]) -> None:
     error = refused(np.ones(shape))
     assert error.pointer == "/x"
-    assert error.detail == f"the array has shape {shape}; a 2-D array (rows, 4) is wanted"
+    assert error.detail == f"expected a 2-D array (rows, 4), got shape {shape}"
 
 
 @pytest.mark.parametrize("width", [0, 3, 5])

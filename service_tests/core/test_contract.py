@@ -106,7 +106,9 @@ def test_fourier_features_approximate_their_kernel(its_kernel: Fields, its_sampl
     members: Fields = {"input_dim": d, "form": form, "normalize": normalize, "dtype": dtype, "s": size}
     of = spec(kernel=its_kernel, sampler=its_sampler, **members)
     if its_sampler["kind"] == "sparse_grid" and (form == "phase" or normalize):
-        with pytest.raises(InvalidInput, match="cos_sin and complex carry a signature") as caught:
+        with pytest.raises(
+            InvalidInput, match="only forms cos_sin and complex, not normalised, carry a signature"
+        ) as caught:
             FourierMap.build(of)
         assert caught.value.pointer == ("/normalize" if normalize else "/form")
         return

@@ -72,7 +72,7 @@ def test_rows_count_as_a_map_sees_them(heuristic: Heuristic) -> None:
 
 def test_too_few_rows_are_refused() -> None:
     assert length_scale(Heuristic.nearest_neighbor, ROWS[:11], "euclidean") > 0
-    with pytest.raises(InvalidInput, match="10 rows came; length_scale 'nearest_neighbor' needs 11"):
+    with pytest.raises(InvalidInput, match="length_scale 'nearest_neighbor' needs 11 rows or more, got 10"):
         length_scale(Heuristic.nearest_neighbor, ROWS[:10], "euclidean")
     assert length_scale(Heuristic.median, ROWS[:2], "euclidean") > 0
     with pytest.raises(InvalidInput, match="needs 2"):

@@ -65,7 +65,7 @@ def test_a_length_scale_is_a_positive_finite_number(value: Any) -> None:
 def test_codes_have_neither_form_nor_norm(members: dict[str, Any], pointer: str) -> None:
     error = refusal(kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, **members)
     assert error.pointer == pointer
-    assert "must be left out" in error.detail
+    assert "leave out form and normalize" in error.detail
 
 
 def test_the_canonical_text_fills_in_every_default_and_reads_back_as_itself() -> None:

@@ -111,9 +111,9 @@ def test_other_columns_are_refused_by_name(fields: list[Written], complaint: str
     ("content", "complaint"),
     [
         (lambda: b"", "it has no schema"),
-        (lambda: b"ARROW1\0\0" + arrow(v=ROWS), "an Arrow file came"),
-        (lambda: arrow(v=ROWS) + b"more", "4 bytes came after the end"),
-        (lambda: arrow(v=ROWS)[:-20], "are announced in the Arrow stream"),
+        (lambda: b"ARROW1\0\0" + arrow(v=ROWS), "got an Arrow file"),
+        (lambda: arrow(v=ROWS) + b"more", "4 bytes follow the end"),
+        (lambda: arrow(v=ROWS)[:-20], "the Arrow stream announces buffers"),
         (lambda: batch_message(0, [], []), "a schema first"),
         (lambda: written([number_field("a", FLOATS)], 2, [2], b"", b"1234"), "a buffer has 4 bytes; expected 8"),
         (lambda: written([number_field("a", FLOATS)], 2, [2, 2], b"", b"12345678"), "2 lengths and 2 buffers"),

@@ -74,7 +74,7 @@ def test_a_reference_that_is_none_is_refused_at_its_place(value: Any, pointer: s
     with pytest.raises(InvalidInput) as refused:
         vectors_or_dataset({"vectors": value}, 3)
     assert refused.value.pointer == pointer
-    assert "wanted" in refused.value.detail or "takes" in refused.value.detail
+    assert "expected" in refused.value.detail or "takes" in refused.value.detail
 
 
 def test_a_body_has_vectors_or_a_dataset() -> None:

@@ -64,7 +64,7 @@ def test_a_sample_is_of_the_rows_in_their_order(kept: Callable[..., Datasets], p
     assert (again != given).sum() == 0
     other = rows_of(datasets, "d", 40, 5)
     assert (other != posted).sum() == 0
-    with pytest.raises(InvalidInput, match="41 rows are wanted; dataset 'd' has 40") as refused:
+    with pytest.raises(InvalidInput, match="expected 41 rows, got 40 in dataset 'd'") as refused:
         rows_of(datasets, "d", 41, pointer="/x")
     assert refused.value.pointer == "/x/rows"
 

@@ -313,7 +313,8 @@ def kernel_and_size(spec: BaseSpec) -> tuple[GeneralizedMinMax, int]:
     kernel = spec.kernel
     if not isinstance(kernel, GeneralizedMinMax):
         raise InvalidInput(
-            f"sampler {spec.sampler.kind} is for kernel gmm; {kernel.kind} takes {kernel.served_by}", "/sampler/kind"
+            f"sampler {spec.sampler.kind} is for kernel gmm; {kernel.kind} takes, for instance, {kernel.served_by}",
+            "/sampler/kind",
         )
     if spec.s is None:
         raise InvalidInput("s is missing; it is the number of hashes", "/s")

@@ -83,7 +83,7 @@ class PolynomiallyExact(FrequencySampler):
         equations = self.count(None, input_dim)
         if equations > _MOST_EQUATIONS or equations * self._n_candidates(input_dim) > _MOST_ENTRIES:
             raise InvalidInput(
-                f"{equations} equations of degree {self.degree} are too many: take a lower degree", "/sampler/degree"
+                f"expected up to {_MOST_EQUATIONS} equations, got {equations}: take a lower degree", "/sampler/degree"
             )
         if self._n_candidates(input_dim) < equations:
             reason = f"{self.candidates} candidates cannot solve {equations} equations; take {3 * equations}"

@@ -87,7 +87,7 @@ class ReweightedGrid(LearnedSampler):
         candidates = self._n_candidates(s)
         if candidates > _MOST_CANDIDATES:
             raise InvalidInput(
-                f"expected s up to {_MOST_CANDIDATES // _CANDIDATES_PER_FREQUENCY}, or candidates named, got s = {s}",
+                f"expected up to {_MOST_CANDIDATES} candidates, {_CANDIDATES_PER_FREQUENCY} per frequency, got s = {s}",
                 "/s",
             )
         if candidates < s:

@@ -124,7 +124,7 @@ def pointer_to(name: str) -> str:
 def _reference(value: dict[str, Any], pointer: str) -> Reference:
     if "dataset" not in value:
         wanted = "a list of rows, or an object with the member dataset or base64"
-        raise InvalidInput(f"expected {wanted}, got an object without", pointer)
+        raise InvalidInput(f"expected {wanted}, got an object with neither", pointer)
     for name in value:
         if name not in _REFERENCE:
             takes = ", ".join(_REFERENCE)

@@ -16,11 +16,11 @@ from service_tests.cases import each
         ("b_bit", 0, None, False, "bits", "bits is 0; encoding b_bit takes 1 to 16"),
         ("packed", 17, None, False, "bits", "bits is 17; encoding packed takes 1 to 16"),
         ("one_hot", -1, None, False, "bits", "bits is -1; encoding one_hot takes 1 to 16"),
-        ("pairs", None, "pair", False, "bits_of", "encoding pairs takes no bits of anything"),
-        ("zero_bit", None, "index", False, "bits_of", "encoding zero_bit takes no bits of anything"),
+        ("pairs", None, "pair", False, "bits_of", "bits_of is for b_bit, packed and one_hot, not for pairs"),
+        ("zero_bit", None, "index", False, "bits_of", "bits_of is for b_bit, packed and one_hot"),
         ("fingerprint", None, "pair", False, "bits_of", "bits_of is for b_bit, packed and one_hot"),
-        ("packed", 8, None, True, "on_zero", "encoding packed of 8 bits has no -1"),
-        ("fingerprint", None, None, True, "on_zero", "encoding fingerprint of 64 bits has no -1"),
+        ("packed", 8, None, True, "on_zero", "packed of 8 bits cannot mark rows"),
+        ("fingerprint", None, None, True, "on_zero", "fingerprint of 64 bits cannot mark rows"),
     ],
 )
 def test_an_option_without_a_meaning_is_refused_by_name(

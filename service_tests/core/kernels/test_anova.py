@@ -74,15 +74,19 @@ def test_fewer_frequencies_than_subsets_are_refused() -> None:
 @each(
     ("fields", "pointer", "detail"),
     [
-        (anova(subsets=None, weights=None), "/kernel", "neither of subsets and windows"),
-        (anova(windows={"image_shape": [2, 3], "patch_shape": [1, 1]}), "/kernel", "both of subsets and windows"),
+        (anova(subsets=None, weights=None), "/kernel", "one of subsets and windows, got neither"),
+        (
+            anova(windows={"image_shape": [2, 3], "patch_shape": [1, 1]}),
+            "/kernel",
+            "one of subsets and windows, got both",
+        ),
         (windows([2, 3], [3, 1]), "/kernel/windows/patch_shape", "does not fit"),
         (windows([2, 3], [3, 4]), "/kernel/windows/patch_shape", "does not fit"),
         (windows([2, 4], [1, 1]), "/kernel/windows/image_shape", "8 pixels; input_dim is 6"),
         (anova(subsets=[[0], [1, 6]], weights=None), "/kernel/subsets/1", "coordinates from 0 to 5"),
         (anova(subsets=[[0], [2], [3, 1, 3]], weights=None), "/kernel/subsets/2", "each once"),
-        (anova(weights=[1.0, 2.0]), "/kernel/weights", "2 weights came for 4 subsets"),
-        (windows([2, 3], [1, 2], weights=[1.0] * 5), "/kernel/weights", "5 weights came for 4 subsets"),
+        (anova(weights=[1.0, 2.0]), "/kernel/weights", "expected 4 weights, got 2"),
+        (windows([2, 3], [1, 2], weights=[1.0] * 5), "/kernel/weights", "expected 4 weights, got 5"),
         (anova(length_scale=[1.0] * 5), "/kernel/length_scale", "5 entries; input_dim 6"),
     ],
 )

@@ -43,7 +43,7 @@ def test_two_scales_or_none_are_refused_at_the_kernel(fields: dict[str, Any], ca
     with pytest.raises(InvalidInput) as caught:
         kernel(kind="gaussian", **fields)
     assert caught.value.pointer == "/kernel"
-    assert caught.value.detail == f"{came} came; exactly one of length_scale, sigma, gamma is wanted"
+    assert caught.value.detail == f"expected exactly one of length_scale, sigma, gamma, got {came}"
 
 
 @pytest.mark.parametrize("dim", [1, 8, 1024, 1 << 20])

@@ -48,14 +48,12 @@ def test_s_is_dictated_and_another_one_is_told_of(s: int | None, told: int) -> N
 
 @pytest.mark.parametrize(
     ("points_per_dim", "d", "count"),
-    [(11, 6, "11^6 ≈ 1.8e6"), (2, 21, "2^21 ≈ 2.1e6"), (200, 1 << 31, "200^2147483648 ≈ 1")],
+    [(11, 6, "11^6"), (2, 21, "2^21"), (200, 1 << 31, "200^2147483648")],
 )
 def test_too_many_points_are_refused_with_their_count_and_what_works(points_per_dim: int, d: int, count: str) -> None:
     error = refusal(input_dim=d, s=None, sampler={"kind": "dense_grid", "points_per_dim": points_per_dim})
     assert error.pointer == "/sampler/points_per_dim"
-    assert error.detail.startswith(f"dense_grid has {count}")
-    assert "1048576 is the most" in error.detail
-    assert "sparse_grid or polynomially_exact need far fewer, subsampled_grid takes any s" in error.detail
+    assert error.detail == f"expected up to 1048576 points, got {count}; sparse_grid needs fewer"
 
 
 @each("form", ["cos_sin", "phase", "complex"])

@@ -86,7 +86,7 @@ def test_the_objective_is_the_squared_gram_error_of_the_rows_learned_from(over: 
 @every
 def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     for wrong, pointer, words in (
-        ({"dataset": None}, "/sampler/dataset", "takes a dataset"),
+        ({"dataset": None}, "/sampler/dataset", "expected a dataset"),
         ({"box": 1.0}, "/sampler/box", "has no box"),
         ({"box_scale": 0.5}, "/sampler/box_scale", "has no box"),
     ):

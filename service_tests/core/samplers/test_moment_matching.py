@@ -101,4 +101,4 @@ def test_what_would_take_more_than_seconds_is_refused_with_the_largest_number_th
     assert spec(input_dim=2048, s=8192, sampler=over).s == 8192
     error = refusal(input_dim=2049, s=4096, sampler=over)
     assert error.pointer == "/sampler/kind"
-    assert "passes the 2048 dimensions of moment_matching" in error.detail
+    assert "moment_matching takes up to 2048 dimensions" in error.detail

@@ -58,7 +58,7 @@ def test_dimensions_past_the_limit_are_refused_and_as_many_are_not() -> None:
     assert spec(input_dim=4096, s=2, sampler={"kind": "orthogonal"}).input_dim == 4096
     error = refusal(input_dim=4097, s=2, sampler={"kind": "orthogonal"})
     assert error.pointer == "/sampler/kind"
-    assert "passes the 4096 dimensions of orthogonal" in error.detail
+    assert "orthogonal takes up to 4096 dimensions" in error.detail
     error = refusal(input_dim=2048, s=16385, sampler={"kind": "orthogonal"})
     assert error.pointer == "/s"
     assert error.detail.endswith("(sampler sobol takes more); s = 16385, take 16384")

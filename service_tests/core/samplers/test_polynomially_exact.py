@@ -44,7 +44,7 @@ def test_every_moment_to_the_total_degree_is_exact_and_no_weight_is_negative(deg
 
 
 def test_too_few_candidates_are_refused_and_more_named() -> None:
-    with pytest.raises(InvalidInput, match="36 candidates have no non-negative solution of 35 moment") as caught:
+    with pytest.raises(InvalidInput, match="36 candidates do not solve 35 equations") as caught:
         rule(3, 4, candidates=36)
     assert caught.value.pointer == "/sampler/candidates"
     assert re.search(r"residual \d\.\de[+-]\d\d\); try 72, or a lower degree$", caught.value.detail)
@@ -55,5 +55,5 @@ def test_too_few_candidates_are_refused_and_more_named() -> None:
 def test_too_many_equations_are_refused_without_being_made(degree: int, d: int) -> None:
     error = refusal(input_dim=d, s=None, sampler={"kind": "polynomially_exact", "degree": degree})
     assert error.pointer == "/sampler/degree"
-    assert f"makes {comb(d + degree, degree)} equations" in error.detail
+    assert f"got {comb(d + degree, degree)}: take" in error.detail
     assert error.detail.endswith("take a lower degree")

@@ -122,7 +122,7 @@ def test_few_dimensions_are_refused_and_orthogonal_named(d: int, radii: str) -> 
     over = {"kind": "structured_orthogonal", "radii": radii}
     error = refusal(input_dim=d, sampler=over)
     assert error.pointer == "/sampler/kind"
-    assert f"input_dim is {d}, 8 at least is wanted; sampler orthogonal works" in error.detail
+    assert f"takes 8 dimensions at least, got {d}; sampler orthogonal works" in error.detail
     matern = refusal(input_dim=d, sampler=over, kernel={"kind": "matern", "nu": 1.5, "length_scale": 1.0})
     assert matern.detail.endswith("sampler sobol works")
     assert spec(input_dim=8, sampler=over).input_dim == 8

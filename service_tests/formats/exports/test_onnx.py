@@ -75,6 +75,6 @@ def test_a_runtime_computes_the_features_of_the_service(
 def test_maps_without_frequencies_have_no_graph() -> None:
     landmarks = spec(sampler={"kind": "uploaded_landmarks", "landmarks": [[1, 2, 3, 4]]})
     for of in (landmarks, spec(kernel={"kind": "gmm"}, sampler={"kind": "gcws"})):
-        with pytest.raises(InvalidOption, match="npz and safetensors hold every map") as caught:
+        with pytest.raises(InvalidOption, match="npz holds every map") as caught:
             written(taken(of)[0], "onnx")
         assert caught.value.option == "format"

@@ -398,4 +398,6 @@ class FourierMap(FeatureMap):
         most = float(np.finfo(self.spec.numpy_dtype).max) / 4
         entry, norm = largest(rows), self._projection.largest_norm
         if entry and norm > most / entry:
-            raise InvalidInput(f"expected entries up to {most / norm:.3g} in {self.spec.dtype.value}, got {entry:.3g}")
+            raise InvalidInput(
+                f"phases leave {self.spec.dtype.value} for {entry:.3g}; expected entries up to {most / norm:.3g}"
+            )

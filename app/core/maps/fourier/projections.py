@@ -123,13 +123,13 @@ def check_allocations(spec: BaseSpec) -> None:
     Raises:
         InvalidInput: it does not; the detail names the rule and what would work.
     """
-    kernel, sampler = spectral(spec)
+    _, sampler = spectral(spec)
     every = allocations(spec)
     # A sampler treats summands of one size alike, and there may be thousands of summands.
     alike = {(allocation.block.dim(spec.input_dim), allocation.size): allocation for allocation in every}
     if isinstance(sampler, Uploaded) and len(alike) > 1:
         raise InvalidInput(
-            f"expected subsets of one size for sampler uploaded, got {min(alike)[0]} to {max(alike)[0]} coordinates",
+            f"uploaded takes subsets of one size, got sizes {min(alike)[0]} to {max(alike)[0]}; sampler sobol works",
             "/sampler/kind",
         )
     if (sampler.learns or not sampler.serves_subsets) and every[0].block.coordinates is not None:

@@ -82,6 +82,6 @@ def test_an_interrupted_build_comes_to_the_same_bits() -> None:
 def test_kernels_without_room_for_their_sums_are_refused(kernel: dict[str, Any], selection: str) -> None:
     its = of(selection=selection)
     its = spec(**its.model_dump() | {"kernel": kernel})
-    with pytest.raises(InvalidInput, match="dataset 'd': the kernels of all rows with themselves sum to") as refused:
+    with pytest.raises(InvalidInput, match="dataset 'd': the rows' kernels with themselves sum to") as refused:
         LandmarkMap.build(its, building())
     assert refused.value.pointer == "/sampler/dataset"

@@ -28,6 +28,6 @@ def test_a_block_without_anything_above_0_is_refused(gram: Any) -> None:
 
 @pytest.mark.parametrize("size", [1e-31, 1e38])
 def test_a_block_too_large_or_small_for_a_dtype_is_refused_with_what_helps(size: float) -> None:
-    with pytest.raises(InvalidInput, match=r"float32 take what is above 1.2e-30 and below 8.5e\+37; dtype float64"):
+    with pytest.raises(InvalidInput, match=r"float32 takes 1.2e-30 to 8.5e\+37; dtype float64"):
         root_of(size * np.eye(3), np.dtype(np.float32), "/sampler")
     assert root_of(size * np.eye(3), np.dtype(np.float64), "/sampler").shape == (3, 3)
