@@ -126,7 +126,7 @@ def too_large(address_bytes: int, size: int, most: int) -> Refusal:
     members = limit("max_head_bytes", most)
     if address_bytes > most:
         return Refusal(
-            "uri-too-long", f"expected an address of up to {most} bytes, got {address_bytes} or more", **members
+            "uri-too-long", f"expected up to {most} bytes of address, got {address_bytes} or more", **members
         )
     return Refusal("head-too-large", f"expected a head of up to {most} bytes, got {size} or more", **members)
 

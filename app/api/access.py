@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.api.problems import HANDLERS, Refusal, limit
 from app.api.schemas import EXPOSED
+from app.core.maps import FAMILIES
 from app.request_context import REQUEST
 from app.store.errors import StoreUnavailable
 from app.store.keys import Key, Keys, Role, Taken, id_in
@@ -216,10 +217,9 @@ ROLES: dict[str, Role | None] = {
     **dict.fromkeys(("page", "page_file")),  # these show no data until they are given a key
     **dict.fromkeys(
         (
-            *("list_maps", "get_map", "get_frequencies", "get_weights", "get_offsets", "get_signature", "get_signs"),
-            *("get_radii", "get_landmarks", "get_landmark_values", "get_landmark_columns", "get_landmark_ends"),
-            *("get_root", "export_map", "transform", "kernel", "codes", "similarity", "diagnose", "recommend"),
-            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise"),
+            *(f"get_{array}" for family in FAMILIES for array in family.fetched),
+            *("list_maps", "get_map", "export_map", "transform", "kernel", "codes", "similarity", "diagnose"),
+            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise", "recommend"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job", "cancel_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
             *("info", "catalog", "docs_page", "docs_file", "openapi_document"),

@@ -1,6 +1,7 @@
 """Problem documents (RFC 9457), which describe each refusal to the client, and the page that explains each kind."""
 
 import logging
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -202,6 +203,12 @@ def _said(
     return lambda request, error: problem(request, slug, str(error), **members(error))
 
 
+# Each has the name of its kind of problem: MapNotFound is map-not-found.
+_NAMED = (
+    *(errors.MapNotFound, errors.MapExists, errors.ArrayNotFound, errors.DatasetNotFound, errors.DatasetExists),
+    *(errors.IndexNotFound, errors.IndexExists, errors.VectorNotFound),
+    *(JobNotFound, JobHasNoResult, JobHasEnded, NewerVersion),
+)
 HANDLERS: dict[Any, Any] = {
     InvalidInput: _said("invalid-input", lambda error: {"errors": [ErrorAt(pointer=error.pointer, detail=str(error))]}),
     InvalidOption: _said(
@@ -218,21 +225,10 @@ HANDLERS: dict[Any, Any] = {
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),
     TooManyKeys: _said("quota", _limit),
-    errors.MapNotFound: _said("map-not-found"),
-    errors.ArrayNotFound: _said("array-not-found"),
-    errors.MapExists: _said("map-exists"),
     errors.MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
     errors.IndexNotReady: _said("index-not-ready", lambda error: {"job": link(error.job)}),
     errors.MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
-    errors.DatasetNotFound: _said("dataset-not-found"),
-    errors.DatasetExists: _said("dataset-exists"),
-    errors.IndexNotFound: _said("index-not-found"),
-    errors.IndexExists: _said("index-exists"),
-    errors.VectorNotFound: _said("vector-not-found"),
-    JobNotFound: _said("job-not-found"),
-    JobHasNoResult: _said("job-has-no-result"),
-    JobHasEnded: _said("job-has-ended"),
-    NewerVersion: _said("newer-version"),
+    **{error: _said(re.sub("(?!^)(?=[A-Z])", "-", error.__name__).lower()) for error in _NAMED},
     StoreFull: _store_full,
     StoreUnavailable: _handle_store_error,
     StoreDamaged: _handle_store_error,

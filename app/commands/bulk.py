@@ -140,9 +140,7 @@ def _runner(ray: str | None) -> "Runner | None":
 def _require_bulk_extra(extra: str, *packages: str) -> None:
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
-        raise ValueError(
-            f"{' and '.join(missing)} is not installed: pip install '.[{extra}]' in a checkout of the service"
-        )
+        raise ValueError(f"{' and '.join(missing)} is not installed: pip install '.[{extra}]' in a checkout")
 
 
 def _positive(text: str) -> int:

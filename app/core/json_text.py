@@ -5,12 +5,9 @@ RFC 8259 does not say what duplicate names mean, and parsers keep the last. A cl
 another result than it asked for, without notice.
 """
 
-import json
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +31,6 @@ _IS_STRING = -1
 _MOST_MEMBERS, _MOST_OBJECTS = 256, 64
 # Most lists and objects nested in each other: parsers refuse as many.
 _DEEPEST = 2048
-# Size in bytes up to which a text may have names with escapes.
-_SHORT = 1 << 16
 _NONE, _TWICE, _ESCAPED, _TOO_MANY_MEMBERS, _TOO_DEEP = 0, 1, 2, 3, 4
 # Constants of FNV-1a, a hash that takes one multiplication per character.
 _BASIS, _PRIME = np.int64(1469598103934665603), np.int64(1099511628211)
@@ -217,38 +212,16 @@ def check_names(text: bytes | bytearray | memoryview) -> None:
     characters.flags.writeable = False
     names = np.empty((_MOST_OBJECTS, _MOST_MEMBERS), np.int64)
     found, start, end, depth = _look(characters, np.empty(_DEEPEST, np.bool_), names)
-    if found == _TWICE:
-        _refuse(_decode(text[start + 1 : end]), depth == 1)
     if found == _TOO_MANY_MEMBERS:
         raise InvalidInput(f"an object has more than {_MOST_MEMBERS} members; no request has as many")
     if found == _TOO_DEEP:
         raise InvalidInput(f"more than {_MOST_OBJECTS} objects stand in each other; no request has as many")
+    name = bytes(text[start + 1 : end]).decode(errors="replace")[:80]
+    if found == _TWICE:
+        pointer = "/" + name.replace("~", "~0").replace("/", "~1") if depth == 1 else ""
+        raise InvalidInput(f"the member {name!r} came twice in one object", pointer)
     if found == _ESCAPED:
-        if len(text) > _SHORT:
-            name = _decode(text[start + 1 : end][:80])
-            raise InvalidInput(f'the name "{name}" is written with a backslash; write it as it is')
-        _check_read(bytes(text))
-
-
-def _refuse(name: str, is_outermost: bool) -> None:
-    pointer = "/" + name[:80].replace("~", "~0").replace("/", "~1") if is_outermost else ""
-    raise InvalidInput(f"the member {name[:80]!r} came twice in one object", pointer)
-
-
-def _decode(name: bytes | bytearray | memoryview) -> str:
-    return bytes(name).decode(errors="replace")
-
-
-def _check_read(text: bytes) -> None:
-    """Check a short text by parsing it, as names with escapes must be decoded first."""
-
-    def check(pairs: list[tuple[str, Any]]) -> None:
-        for name, n in Counter(name for name, _ in pairs).items():
-            if n > 1:
-                _refuse(name, False)
-
-    with suppress(ValueError, RecursionError):  # text that is not JSON is left to the parser
-        json.loads(text, object_pairs_hook=check)
+        raise InvalidInput(f'the name "{name}" is written with a backslash; write it as it is')
 
 
 @jit

@@ -42,9 +42,10 @@ def _describe(schema: dict[str, Any]) -> None:
         schema["description"] = schema["description"].partition(_CHOOSE_WHEN)[0]
 
 
-def advice_in(kind: type) -> str:
-    """Return the section "Choose when" of a docstring, as one line."""
-    return " ".join((getdoc(kind) or "").partition(_CHOOSE_WHEN)[2].split())
+def advice_in(kind: type) -> dict[str, str]:
+    """Return what a docstring says besides its section "Choose when", and that section as one line."""
+    description, _, choose_when = (getdoc(kind) or "").partition(_CHOOSE_WHEN)
+    return {"description": description, "choose_when": " ".join(choose_when.split())}
 
 
 class Kind(Frozen):

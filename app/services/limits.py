@@ -29,13 +29,9 @@ class Limits(NamedTuple):
         """Raise TooLarge for a map whose arrays take more than `max_map_bytes`."""
         self._check("max_map_bytes", nbytes, self.max_map_bytes, "the map's arrays would take")
 
-    def check_build(self, nbytes: int) -> None:
-        """Raise TooLarge for a map that takes more memory to build than `max_job_bytes`."""
-        self._check("max_job_bytes", nbytes, self.max_job_bytes, "building the map would take")
-
-    def check_job(self, nbytes: int, advice: str = "") -> None:
+    def check_job(self, nbytes: int, advice: str = "", what: str = "it") -> None:
         """Raise TooLarge for work of more than `max_job_bytes` of memory; `advice` says what to request instead."""
-        self._check("max_job_bytes", nbytes, self.max_job_bytes, "it would take", "bytes of memory", advice)
+        self._check("max_job_bytes", nbytes, self.max_job_bytes, f"{what} would take", "bytes of memory", advice)
 
     def check_dataset(self, nbytes: int) -> None:
         """Raise TooLarge for a dataset whose arrays take more than `max_dataset_bytes`."""

@@ -223,7 +223,7 @@ class MapCreation(NamedTuple):
         self.limits.check_map(family.frozen_bytes(asked.spec))
         digests, of_rows = self._digests(asked)
         taken = family.building_bytes(asked.spec) + _COPIES_OF_ROWS * of_rows
-        self.limits.check_build(taken)
+        self.limits.check_job(taken, what="building the map")
         return digests, taken
 
     def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:

@@ -70,9 +70,7 @@ def require_base(data_dir: Path) -> None:
     """Raise StoreNotStarted if the manifest is missing or the base file is empty; a server would start without data."""
     for path in _files(data_dir):
         if path.suffix == ".rdb" and not path.stat().st_size:
-            raise StoreNotStarted(
-                f"{_check_file(path)}. A server would start without what was in it: restore a backup."
-            )
+            raise StoreNotStarted(f"{_check_file(path)}. A server would start without its content: restore a backup.")
 
 
 def torn_end(data_dir: Path) -> Checked | None:

@@ -44,13 +44,11 @@ def test_a_name_that_comes_twice_is_told(text: bytes, name: str, pointer: str) -
         assert refused.value.pointer == pointer
 
 
-def test_names_that_are_escaped_are_read_where_that_is_cheap() -> None:
-    check_names(b'{"\\u0061":1,"b":1}')
-    for text in (b'{"\\u0061":1,"a":1}', b'{"a":1,"\\u0061":1}', b'{"x":[{"a\\/":1,"a/":1}]}'):
-        with pytest.raises(InvalidInput, match="came twice"):
-            check_names(text)
-        with pytest.raises(InvalidInput, match="with a backslash"):
-            check_names(text + LONG)
+def test_names_with_a_backslash_are_refused() -> None:
+    for text in (b'{"\\u0061":1,"b":1}', b'{"a":1,"\\u0061":1}', b'{"x":[{"a\\/":1,"a/":1}]}'):
+        for one in (text, text + LONG):
+            with pytest.raises(InvalidInput, match="with a backslash"):
+                check_names(one)
 
 
 def test_no_object_is_so_large_or_so_deep() -> None:

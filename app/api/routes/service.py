@@ -49,7 +49,7 @@ def catalog() -> Catalog:
     return Catalog(
         kernels=_describe_kinds(Kernel),
         samplers=_describe_kinds(Sampler),
-        forms={form.value: {"const": form.value} | _form(columns) for form, columns in FORMS.items()},
+        forms={form.value: {"const": form.value} | _advice(type(columns)) for form, columns in FORMS.items()},
         diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
     )
 
@@ -60,14 +60,10 @@ def _describe_kinds(union: Any) -> dict[str, dict[str, Any]]:
     return {schema["properties"]["kind"]["const"]: schema for schema in schemas}
 
 
-def _form(columns: Columns) -> dict[str, str]:
-    return {"description": columns.description, "source": columns.source, "choose_when": columns.choose_when}
-
-
-def _advice(model: type[Kind]) -> dict[str, Any]:
+def _advice(kind: type[Kind | Columns]) -> dict[str, Any]:
     """Return the members of the catalogue that JSON Schema does not define, but allows."""
-    advice: dict[str, Any] = {"source": model.source, "choose_when": advice_in(model)}
-    return advice | ({"limits": model.limits} if model.limits else {})
+    limits = {"limits": kind.limits} if issubclass(kind, Kind) and kind.limits else {}
+    return {"source": kind.source, **advice_in(kind), **limits}
 
 
 class Live(BaseModel):

@@ -16,7 +16,7 @@ from app.core.model import QMC
 from app.core.progress import Pause, Progress, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import MOST_OPERATIONS, PRODUCT_LAW, LearningFields, add_report
+from app.core.samplers.learning import LONG_LEARNING, MOST_OPERATIONS, PRODUCT_LAW, LearningFields, add_report
 from app.core.samplers.points import Points, check_base
 
 
@@ -40,10 +40,7 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
         f"on a box iterations·s²·input_dim of at most {MOST_OPERATIONS}; on rows so many steps as take hours",
         "those of the base",
     )
-    untried = (
-        "It learns for minutes. On the differences of rows it makes better frequencies than others do, but landmarks "
-        "have smaller errors at as many columns."
-    )
+    untried = LONG_LEARNING
 
     kind: Literal["global_adaptive"]
     base: Points = Halton(kind="halton")

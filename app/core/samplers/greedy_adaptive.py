@@ -15,7 +15,15 @@ from app.core.model import QMC
 from app.core.progress import Pause, begin_anew, pack_arrays, unpack_arrays
 from app.core.samplers.base import FrequencySet, LearnedSampler, Rng
 from app.core.samplers.halton import Halton
-from app.core.samplers.learning import MOST_OPERATIONS, MOST_ROWS, PRODUCT_LAW, Discrepancy, LearningFields, add_report
+from app.core.samplers.learning import (
+    LONG_LEARNING,
+    MOST_OPERATIONS,
+    MOST_ROWS,
+    PRODUCT_LAW,
+    Discrepancy,
+    LearningFields,
+    add_report,
+)
 from app.core.samplers.points import Points, check_base
 
 # Relative decrease at which a search ends, in units of the rounding of float64: about 1e-6. A more exact minimum does
@@ -45,10 +53,7 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
         "the place of input_dim",
         "those of the base",
     )
-    untried = (
-        "It learns for minutes. On the differences of rows it makes better frequencies than others do, but landmarks "
-        "have smaller errors at as many columns."
-    )
+    untried = LONG_LEARNING
 
     held_at_once = 10
 

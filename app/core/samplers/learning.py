@@ -124,6 +124,11 @@ def add_report(
     return found._replace(report=report, warnings=warnings)
 
 
+LONG_LEARNING = (
+    "It learns for minutes. On the differences of rows it makes better frequencies than others do, but landmarks have "
+    "smaller errors at as many columns."
+)
+"""Why recommendations do not try adaptive samplers unless a request names them."""
 PRODUCT_LAW = "kernels gaussian, laplacian, cauchy and correlation_rbf, products over the coordinates"
 """Kernels for which samplers learn on a box, as the catalogue words this limit."""
 MOST_OPERATIONS = 1 << 40

@@ -61,12 +61,8 @@ class SparseGrid(FrequencySampler):
         if count > _MOST_POINTS:
             lower = (self.model_copy(update={"level": level}) for level in reversed(range(self.level)))
             works = next(grid.level for grid in lower if grid.count(None, input_dim) <= _MOST_POINTS)
-            raise InvalidInput(
-                f"sparse_grid of level {self.level} has {count} points in {input_dim} dimensions; "
-                f"{_MOST_POINTS} is the most: "
-                + (f"take level {works}" if works else "take monte_carlo, as only level 0, a constant, has fewer"),
-                "/sampler/level",
-            )
+            take = f"take level {works}" if works else "sampler monte_carlo works"
+            raise InvalidInput(f"expected up to {_MOST_POINTS} points, got {count}: {take}", "/sampler/level")
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Return the memory of the nodes, and of their projections on the directions along which reach is measured."""

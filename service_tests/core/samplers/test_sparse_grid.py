@@ -73,10 +73,10 @@ def test_in_25_dimensions_level_2_has_the_figures_of_the_paper() -> None:
 def test_too_many_points_are_refused_without_being_made(level: int, d: int) -> None:
     error = refusal(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": level})
     assert error.pointer == "/sampler/level"
-    assert re.match(rf"sparse_grid of level {level} has \d+ points in {d} dimensions; 131072 is the most", error.detail)
+    assert re.match(r"expected up to 131072 points, got \d+: ", error.detail)
     told = re.search(r": take level (\d+)$", error.detail)
     if told is None:
-        assert error.detail.endswith("take monte_carlo, as only level 0, a constant, has fewer")
+        assert error.detail.endswith("sampler monte_carlo works")
     works = int(told[1]) if told else 0
     assert spec(input_dim=d, s=None, sampler={"kind": "sparse_grid", "level": works})
-    assert "131072 is the most" in refusal(input_dim=d, sampler={"kind": "sparse_grid", "level": works + 1}).detail
+    assert "up to 131072 points" in refusal(input_dim=d, sampler={"kind": "sparse_grid", "level": works + 1}).detail

@@ -205,12 +205,9 @@ def scale_to_unit_norm(rows: Floats) -> None:
 
 
 class Columns(ABC):
-    """Columns of one form. The first three attributes describe the form in the catalogue."""
+    """Columns of one form. The catalogue shows `source` and the docstring, as of a `Kind`."""
 
-    description: ClassVar[str]
     source: ClassVar[str]
-    choose_when: ClassVar[str]
-
     written: ClassVar[int]
     """Kind of columns, one of three, as `write_columns` takes it."""
     per_frequency: ClassVar[int] = 1
@@ -231,12 +228,14 @@ class Columns(ABC):
 
 
 class _Complex(Columns):
-    description = "√ξ_l e^{−i w_l·x}: s complex columns, a Hermitian inner product."
+    """√ξ_l e^{−i w_l·x}: s complex columns, a Hermitian inner product.
+
+    Choose when:
+        To compare with those papers. The imaginary part is nothing but error, so that on the same frequencies the Gram
+        error is about √2 times that of cos_sin.
+    """
+
     source = f"{QMC}, algorithm 1; {MM}, algorithm 1"
-    choose_when = (
-        "To compare with those papers. The imaginary part is nothing but error, so that on the same frequencies the "
-        "Gram error is about √2 times that of cos_sin."
-    )
     written = EXPONENTIALS
     is_complex = True
 
@@ -246,9 +245,13 @@ class _Complex(Columns):
 
 
 class _CosSin(Columns):
-    description = "All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact."
+    """All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact.
+
+    Choose when:
+        Unless something speaks for another: real columns, and the smallest error for s frequencies.
+    """
+
     source = f"{RFF}, section 3"
-    choose_when = "Unless something speaks for another: real columns, and the smallest error for s frequencies."
     written = COSINES_AND_SINES
     per_frequency = 2
 
@@ -257,12 +260,14 @@ class _CosSin(Columns):
 
 
 class _Phase(Columns):
-    description = "√(2ξ_l) cos(w_l·x + b_l), b_l uniform on [0, 2π): s columns, at more variance a column pair."
+    """√(2ξ_l) cos(w_l·x + b_l), b_l uniform on [0, 2π): s columns, at more variance a column pair.
+
+    Choose when:
+        Where columns should each belong to a frequency of their own. For as many columns cos_sin with s/2 most often
+        has the smaller error.
+    """
+
     source = f"{RFF}, algorithm 1; {GMM}, section 2, (15)"
-    choose_when = (
-        "Where columns should each belong to a frequency of their own. For as many columns cos_sin with s/2 most often "
-        "has the smaller error."
-    )
     written = COSINES
     has_offsets = True
 

@@ -111,9 +111,7 @@ class UploadedLandmarks(AnySampler):
                 check_entries(row, input_dim, f"landmark {i}", pointer)
                 continue
             if len(row.indices) != len(row.values):
-                detail = (
-                    f"landmark {i}: expected as many indices as values, got {len(row.indices)} and {len(row.values)}"
-                )
+                detail = f"landmark {i} has {len(row.indices)} indices and {len(row.values)} values, not as many"
                 raise InvalidInput(detail, pointer)
             rising = np.diff(np.array([-1, *row.indices, input_dim]))
             if (rising <= 0).any():
