@@ -149,7 +149,7 @@ def share_directory() -> Iterator[Path]:
 
 
 class Slot:
-    """The slot of this process in a directory. Metrics that are made after it count in its files.
+    """Numbered place of this process in the metrics directory. Metrics created afterwards count in its files.
 
     A process has one slot, and keeps it until it ends.
     """

@@ -35,7 +35,7 @@ _CHOOSE_WHEN = "\n\nChoose when:\n"
 
 
 def _describe(schema: dict[str, Any]) -> None:
-    """Describe the field `kind`, and leave advice out of the description."""
+    """Describe the field `kind` in a schema, and drop the section "Choose when" from the description."""
     if "kind" in schema.get("properties", {}):
         schema["properties"]["kind"]["description"] = "Tells this kind from the others of its family."
     if "description" in schema:

@@ -122,7 +122,7 @@ def _part_of_numbers(part: list[Any], depth: int, dtype: np.dtype[Any], wanted: 
     except ValueError:
         raise InvalidInput(f"expected {wanted}, got rows of unequal length", pointer) from None
     except OverflowError:
-        raise InvalidInput(f"expected numbers within {dtype}", pointer) from None
+        raise InvalidInput(f"expected numbers in the range of {dtype}", pointer) from None
 
 
 def csr_codes(value: dict[str, Any], s: int, n_columns: int, pointer: str) -> Array:
@@ -213,6 +213,6 @@ def _array_of_codes(came: Array, by: Encoder, hashing: FeatureMap, pointer: str)
         wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
         ends = np.iinfo(wide)
         if came.size and not ends.min <= int(came.min()) <= int(came.max()) <= ends.max:
-            raise InvalidInput(f"expected numbers within {wide}", pointer)
+            raise InvalidInput(f"expected numbers in the range of {wide}", pointer)
         came = came.astype(wide)
     return check_codes(came, by, hashing, pointer)

@@ -297,7 +297,7 @@ class IndexVectors:
         ids = given.ids["vectors"].to_list() if batch.ids is None else batch.ids
         for member, came in (("ids", ids), ("tags", batch.tags)):
             if came is not None and len(came) != n:
-                raise InvalidInput(f"expected one of {member} for each of {n} vectors, got {len(came)}", f"/{member}")
+                raise InvalidInput(f"expected {n} {member}, one for each vector, got {len(came)}", f"/{member}")
         keys = labels.encode_ids(ids, "/ids")
         marks = [labels.UNTAGGED] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)

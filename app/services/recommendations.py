@@ -127,7 +127,9 @@ def _dtype(y: tuple[Label, ...]) -> type:
     """Return the type of the labels in a list; raise InvalidInput if strings are mixed with other types."""
     strings = sum(isinstance(one, str) for one in y)
     if 0 < strings < len(y):
-        raise InvalidInput(f"{strings} of {len(y)} labels are strings; all are, or none", "/y")
+        raise InvalidInput(
+            f"expected labels that are all strings or all numbers, got {strings} strings of {len(y)}", "/y"
+        )
     return str if strings else bool if all(isinstance(one, bool) for one in y) else float
 
 

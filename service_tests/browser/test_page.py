@@ -311,7 +311,7 @@ def test_without_a_key_nothing_is_shown_and_with_one_everything(here: Keyed, chr
         page = seen.page
         page.goto("/")
         dialog = page.get_by_role("dialog", name="Your key")
-        dialog.get_by_text("no key came").wait_for()
+        dialog.get_by_text("got no key").wait_for()
         assert "letters" not in page.locator("main table, main li").all_inner_texts()
         page.get_by_label("Key", exact=True).fill("bochner_0123456789abcdef_wrong")
         page.get_by_role("button", name="Use this key").click()
@@ -331,6 +331,6 @@ def test_without_a_key_nothing_is_shown_and_with_one_everything(here: Keyed, chr
         press(page, "Escape")
         button(page, "Key in use").click()
         button(page, "Forget it").click()
-        dialog.get_by_text("no key came").wait_for()
+        dialog.get_by_text("got no key").wait_for()
         assert page.evaluate("sessionStorage.length") == 0
         seen.check(host(here.running.url))

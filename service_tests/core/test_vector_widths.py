@@ -12,7 +12,7 @@ from app.core.panels import VECTOR_BYTES
 
 _DIGEST = """
 import hashlib, json, sys
-from app.core import tiles
+from app.core import panels as tiles
 if width := int(sys.argv[1]):
     tiles.VECTOR_BYTES, tiles.ROWS, tiles.COLUMN_BYTES = width, {32: 6, 64: 12}[width], 2 * width
 from itertools import product

@@ -128,7 +128,7 @@ class MaxError(Diagnostic):
             feature_map.check_gives(Gives.frequencies)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
-        """Return the memory of the set in float64, and of a block of points with its phases or features and errors."""
+        """Return the bytes of the frequency set in float64, and of one block of points with its features and errors."""
         s, d = feature_map.n_frequencies, feature_map.spec.input_dim
         return 2 * 8 * s * d + 8 * 8 * max(_PHASES_PER_BLOCK, s, d)
 

@@ -255,7 +255,7 @@ def signed_encoder(options: CodeOptions, s: int) -> Encoder:
     if rows_per_band is None:
         rows_per_band = min(_DEFAULT_ROWS_PER_BAND, s)
     if not 1 <= rows_per_band <= s:
-        raise InvalidOption(f"rows_per_band is {rows_per_band}; this map has 1 to {s}, its number of bits", _BAND)
+        raise InvalidOption(f"expected rows_per_band from 1 to {s}, the bits of this map, got {rows_per_band}", _BAND)
     return Encoder(Encoding.fingerprint, bits, rows_per_band=rows_per_band)
 
 

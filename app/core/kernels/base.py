@@ -170,10 +170,9 @@ class ShiftInvariantKernel(AnyKernel):
         return None
 
     def profile(self) -> "ShiftInvariantKernel | None":
-        """Return the kernel as a function of one distance of δ: a kernel on rows of one entry, with length scale 1.
+        """Return the kernel as a one-dimensional kernel of a norm of δ, with length scale 1 and value 1 at 0.
 
-        Its value at 0 is 1. The distance, which may be in length scales, of a multiple mδ is m times that of δ. None if
-        k(δ) is no function of such a distance.
+        The norm may be in units of the length scales. None if k(δ) depends on more than such a norm.
         """
         return None
 

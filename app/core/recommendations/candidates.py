@@ -232,7 +232,7 @@ def at_multiples(kernel: Kernel, multiples: Sequence[float]) -> list[Kernel]:
 
 
 def learned_from(kernels: Sequence[Kernel], input_dim: int, wanted: Wanted) -> set[str]:
-    """Return the names of the datasets that the samplers to try learn from."""
+    """Return the names of the datasets that those candidate samplers use which learn from data."""
     every = (
         one
         for kernel in kernels

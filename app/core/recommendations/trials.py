@@ -424,7 +424,7 @@ class _Trials:
                 break
 
     def _settle_best(self) -> None:
-        """Measure more maps of trials that may be the best, while that is open; then measure fresh maps of them."""
+        """Measure more maps of the leading trials until one is clearly best; then measure new maps of the leaders."""
         by_time = self._wanted.objective is Objective.time and any(
             trial.reaches_target(self._wanted) for trial in self.found.values()
         )

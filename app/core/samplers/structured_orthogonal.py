@@ -60,7 +60,7 @@ class StructuredOrthogonal(FrequencySampler):
         """Refuse kernels without a law of lengths, dimensions too few for nearly uniform directions, and too many."""
         if not isinstance(kernel, ScaledKernel) or kernel.radial_quantile(np.empty(0), input_dim) is None:
             raise InvalidInput(
-                f"{self.kind} needs frequencies of uniform direction; for this kernel sampler sobol works",
+                f"{self.kind} needs frequencies of uniform direction; for this kernel, sampler sobol works",
                 "/sampler/kind",
             )
         if input_dim < _LEAST_DIMENSIONS:
