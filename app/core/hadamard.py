@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from app.core.arrays import Array, Floats, row_blocks
 from app.core.compiled import jit
-from app.core.panels import VECTOR_BYTES, side_by_side, write_transposed
+from app.core.panels import side_by_side
+from app.core.tiles import VECTOR_BYTES, write_transposed
 
 Bits = NDArray[np.uint8]
 

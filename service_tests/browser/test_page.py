@@ -315,7 +315,7 @@ def test_without_a_key_nothing_is_shown_and_with_one_everything(here: Keyed, chr
         assert "letters" not in page.locator("main table, main li").all_inner_texts()
         page.get_by_label("Key", exact=True).fill("bochner_0123456789abcdef_wrong")
         page.get_by_role("button", name="Use this key").click()
-        dialog.get_by_text("no key that is valid here").wait_for()
+        dialog.get_by_text("expected a valid key").wait_for()
         page.get_by_label("Key", exact=True).fill(here.texts[Role.read])
         press(page, "Enter")
         page.get_by_role("link", name="letters", exact=True).wait_for()

@@ -7,7 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from app.core.arrays import Floats, Rows
-from app.core.panels import COLUMN_BYTES, DEPTH, Panels
+from app.core.panels import DEPTH, Panels
+from app.core.tiles import COLUMN_BYTES
 from service_tests.cases import each
 
 SIZES = [(1, 1), (3, 7), (37, 130), (100, 3), (70, 2 * DEPTH), (65, 3 * DEPTH + 5)]

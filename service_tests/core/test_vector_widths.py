@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from app.core.panels import VECTOR_BYTES
+from app.core.tiles import VECTOR_BYTES
 
 _DIGEST = """
 import hashlib, json, sys
-from app.core import panels as tiles
+from app.core import tiles
 if width := int(sys.argv[1]):
     tiles.VECTOR_BYTES, tiles.ROWS, tiles.COLUMN_BYTES = width, {32: 6, 64: 12}[width], 2 * width
 from itertools import product
 import numpy as np
 from scipy.sparse import csr_array
 from app.core.indexes.search import BITS, nearest
-from app.core.maps import made
+from app.core.maps import make_map
 from app.core.spec import MapSpec
 
 def digest(*arrays):
@@ -27,7 +27,7 @@ def digest(*arrays):
 
 def feature_map(**fields):
     fields = {"input_dim": 300, "s": 140, "kernel": {"kind": "gaussian", "length_scale": 20.0}, **fields}
-    return made(MapSpec.model_validate_json(json.dumps(fields)))
+    return make_map(MapSpec.model_validate_json(json.dumps(fields)))
 
 rng = np.random.default_rng(8)
 for dtype, normalize in product(("float32", "float64"), (False, True)):

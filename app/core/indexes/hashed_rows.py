@@ -23,9 +23,9 @@ from app.core.indexes.answer import Costs
 from app.core.indexes.banding import CHANCE, MANY, SEGMENT, Banding, Candidates, bucket_words, segment
 from app.core.indexes.search import PackedCodes, nearest
 from app.core.maps import FeatureMap
-from app.core.panels import place
 from app.core.progress import Pause, Progress, pack_arrays, unpack_arrays
 from app.core.threads import for_each
+from app.core.tiles import place
 
 HashBytes = NDArray[np.uint8]
 """Codes of a byte or less, one byte per hash."""

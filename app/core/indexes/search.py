@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from app.core.arrays import Whole, row_blocks
 from app.core.compiled import jit
 from app.core.indexes.banding import MANY, Candidates, Codes, Image, Layout, Words, bucket_words, unwritable
-from app.core.panels import place
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
+from app.core.tiles import place
 
 # Bytes compared at a time, as long as this many are left; then hash by hash, or byte by byte.
 _WIDTHS = (64, 8)

@@ -197,7 +197,7 @@ class OfCenter(Rounding):
         return rows.shape[0] > 0 and (rows.dtype != self.dtype or bool((self._rounded != self._center).any()))
 
     def sizes(self, rows: Rows) -> Matrix:
-        """Return the error of each row by the exact kernel: 1 if it rounds to all zero, 0 if its kernel is undefined."""
+        """Return the error of each row by the exact kernel: 1 if it rounds to zeros, 0 if its kernel is undefined."""
         came, left = self._subtract_center(rows)
         found = np.where(came.any(axis=1), 1.0, 0.0)
         both = np.flatnonzero(came.any(axis=1) & left.any(axis=1))
