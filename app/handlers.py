@@ -12,7 +12,7 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions
 from app.core.recommendations.candidates import SettledOptions
-from app.formats import Buffer, Posted, option_bodies
+from app.formats import Posted, option_bodies
 from app.formats.json import Json
 from app.jobs.job_context import Handlers, JobContext, Result
 from app.jobs.jobs import say_starting
@@ -76,7 +76,9 @@ def _diagnostic(services: Container, context: JobContext) -> Measurement:
 
 def _recommendation(services: Container, context: JobContext) -> Measurement:
     options = SettledOptions.model_validate_json(context.payload["options"])
-    return services.recommendations.measurement(options, _read_rows(context), _parse)
+    return services.recommendations.measurement(
+        options, _read_rows(context), lambda model, body: model.model_validate_json(body)
+    )
 
 
 def _advice(services: Container, context: JobContext) -> Measurement:
@@ -103,8 +105,3 @@ def _read_rows(context: JobContext) -> Posted:
         member: detach_rows(context.attachment(member)) if reference is None else Reference(*reference)
         for member, reference in context.payload["rows"].items()
     }
-
-
-def _parse(model: type[Any], body: Buffer) -> Any:
-    """Parse a model from JSON that was already checked when the job was submitted."""
-    return model.model_validate_json(body)

@@ -117,7 +117,7 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
-    length = int(announced) if announced.isdecimal() else 0
+    length = int(announced[-20:]) if announced.isdecimal() else 0
     check_size(length)
     packed = choose_decoder(request)
     body, came = bytearray(0 if packed else length), 0  # untouched memory does not count yet

@@ -106,8 +106,7 @@ def _accept(request: Request) -> str:
     """Return the header Accept; raise Refusal if it is unreasonably long."""
     header = ",".join(request.headers.getlist("accept"))
     if len(header) > _MOST_CHARACTERS:
-        detail = f"Accept has {len(header)} characters; {_MOST_CHARACTERS} are read at most"
-        raise Refusal("not-acceptable", detail)
+        raise Refusal("not-acceptable", f"Accept has {len(header)} characters; {_MOST_CHARACTERS} are read at most")
     return header if header.strip() else "*/*"
 
 

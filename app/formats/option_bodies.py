@@ -99,8 +99,7 @@ def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> 
 def _elements(array: Array, member: str, kinds: str, wanted: str, check_count: CheckCount) -> list[object]:
     """Return the elements of a .npz array as Python objects."""
     if array.ndim != 1 or array.dtype.kind not in kinds:
-        detail = f"expected a 1-D array of {wanted}, got {array.dtype} of shape {array.shape}"
-        raise InvalidInput(detail, f"/{member}")
+        raise InvalidInput(f"expected a 1-D array of {wanted}, got {array.dtype} of shape {array.shape}", f"/{member}")
     check_count(len(array))
     if array.dtype.kind == "U":
         points = np.ascontiguousarray(array).view(np.dtype(np.uint32).newbyteorder(array.dtype.byteorder))

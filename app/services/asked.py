@@ -333,8 +333,7 @@ def rows_of(datasets: Datasets, width: int, name: str, pointer: str) -> Rows:
     except DatasetNotFound as error:
         raise InvalidInput(str(error), pointer) from error
     if rows.shape[1] != width:
-        detail = f"dataset {name!r} has {rows.shape[1]} columns; input_dim {width} wants as many"
-        raise InvalidInput(detail, pointer)
+        raise InvalidInput(f"dataset {name!r} has {rows.shape[1]} columns; input_dim {width} wants as many", pointer)
     return rows
 
 

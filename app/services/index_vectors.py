@@ -153,8 +153,7 @@ class Search:
         self._opened, self._image, self._options = opened, image, options
         keeps = opened.manifest.keep == "vectors"
         if options.exact and not keeps:
-            detail = f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone"
-            raise InvalidInput(detail, "/exact")
+            raise InvalidInput(f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone", "/exact")
         self._exactly = keeps if options.exact is None else options.exact
         self._spent, self._nbytes = 0, 0
 

@@ -59,6 +59,9 @@ def back_up(client: Client, path: Path) -> int:
             if all(key.type in STREAMS or _is_in_every_store(key.name) for key in snapshot.keys(data)):
                 # If a store came back empty, its backups would push out the earlier ones that have data.
                 raise BackupFailed("There is no backup: the store holds nothing.")
+            _require_same_places(client, data)
+            if _mark_in(data, Mark(id="", state="found")).state == "restoring":
+                raise BackupFailed("There is no backup: another one is being put back into the store.")
         part.rename(path)
         sync(path.parent)
     except OSError as error:

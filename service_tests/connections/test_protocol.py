@@ -21,6 +21,11 @@ def test_a_head_has_a_limit_to_the_byte(running: Running, excess: int, status: i
     assert [answer.status_code for answer in asked(running, head)] == [status]
 
 
+def test_a_length_of_thousands_of_zeros_is_read(running: Running) -> None:
+    post = b"POST /v1/maps/none/transform HTTP/1.1\r\nHost: here\r\nConnection: close\r\nContent-Length: %s2\r\n\r\n{}"
+    assert [answer.status_code for answer in asked(running, post % (b"0" * 5000))] == [415]
+
+
 def test_cookies_are_not_kept() -> None:
     """The framework reads them in quadratic time, and nothing here wants them."""
     connection = Connection.__new__(Connection)

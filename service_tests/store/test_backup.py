@@ -139,6 +139,18 @@ def test_a_store_at_rest_and_one_that_runs_are_backed_up_by_command_and_back(tmp
             assert {name: of for name, of in contents(client).items() if name != backup.LAST.encode()} == before
 
 
+def test_a_store_that_is_being_restored_gives_no_backup_and_is_not_whole(tmp_path: Path) -> None:
+    with external(tmp_path / "half") as client:
+        MapStore(client).create(new())
+        identity.put(client, identity.Mark(id="half", state="restoring"))
+        with pytest.raises(BackupFailed, match="another one is being put back"):
+            backup.back_up(client, tmp_path / "of-half")
+        assert not (tmp_path / "of-half").exists()
+        url = f"unix://{client.get_connection_kwargs()['path']}"
+        looked = run("check", "--redis-url", url)
+        assert (looked.returncode, "a backup is being put back" in looked.stderr) == (1, True)
+
+
 def test_a_store_that_came_back_empty_gives_no_backup(tmp_path: Path) -> None:
     with external(tmp_path / "empty") as client:
         identity.settle(client)
@@ -262,9 +274,13 @@ def test_a_restore_that_was_cut_short_is_known_and_begun_anew(
         with connect("unix://" + client.connection_pool.connection_kwargs["path"], 5) as service:
             with pytest.raises(StoreReplaced, match="being put back"):
                 identity.settle(service)
-            backup.back_up(client, tmp_path / "half")
+            with pytest.raises(BackupFailed, match="another one is being put back"):
+                backup.back_up(client, tmp_path / "half")
+            other.set("bochner:mine", b"x")
+            backup.back_up(other, tmp_path / "another")
+            other.delete("bochner:mine")
             with pytest.raises(BackupFailed, match="not empty"):
-                backup.restore(client, tmp_path / "half")  # another one
+                backup.restore(client, tmp_path / "another")
             monkeypatch.undo()
             backup.restore(client, written)
             identity.settle(service)

@@ -414,6 +414,8 @@ class ErrorMatrix:
     def figures(self, frobenius: float, spectral: float) -> Figures:
         """Return sizes of the errors; relative sizes are divided by these norms of the exact matrix K."""
         entries, tiles = self._n**2, self._tiles
+        if not (frobenius and spectral):
+            raise InvalidInput("the exact kernel of these rows is 0: an error has no relative size", "/vectors")
         return Figures(
             relative_frobenius=float(np.sqrt(tiles.squares)) / frobenius,
             relative_spectral=tiles.spectral_norm(self._pause) / spectral,

@@ -206,6 +206,8 @@ def sinc_gradients(
 # and the lag. The part beyond the last edge adds less than 2^−62 to the integral of any φ that falls like 1/β² or
 # faster.
 _EDGES = np.concatenate([[0.0], np.exp2(np.arange(63))])
+# Two kilobytes each.
+_MOST_PANELS = 1 << 17
 # Polynomials and nodes per panel. The slowest expansion is the Gaussian's between 4σ and 8σ.
 _MODES, _NODES = 32, 40
 # Coefficients below this part of the largest are mostly rounding errors and are left out.
@@ -231,11 +233,19 @@ class Expansion(NamedTuple):
     """Coefficients of tφ, (d, p, n), times the length of the panel and the sign of iⁿ."""
 
 
+def check_panels(n: int) -> None:
+    """Raise InvalidInput for a box of more coordinates, each times its panels, than there is memory for."""
+    if n > _MOST_PANELS:
+        raise InvalidInput(f"expected a box of up to {_MOST_PANELS} panels in all coordinates, got {n}", "/box")
+
+
 def expansion(kernel: ProductKernel, ratios: Matrix) -> tuple[Expansion, Matrix]:
     """Return expansions of the kernel's factors for the ratios r_j = b_j/σ_j ≥ 0, (d,), and log A_j, (d,)."""
+    check_panels(len(ratios))
     with np.errstate(divide="ignore", over="ignore"):  # a small ratio has only the first panel
         ends = np.minimum(_EDGES[1:] / ratios[:, None], 1)
     ends = ends[:, : int((ends < 1).sum(axis=1).max()) + 1]
+    check_panels(ends.size)
     starts = np.concatenate([np.zeros((len(ratios), 1)), ends[:, :-1]], axis=1)
     centres, halves = (starts + ends) / 2, (ends - starts) / 2
     nodes, node_weights, modes = _legendre()

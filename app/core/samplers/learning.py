@@ -10,7 +10,7 @@ from pydantic import Field
 from app.core.arrays import Matrix, Rows, dense
 from app.core.building import Building, Use
 from app.core.datasets import column_ranges, held_out, sample_rows
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, product_kernel
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, check_panels, product_kernel
 from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive, ProductKernel, ScaledKernel, SpectralKernel
@@ -221,14 +221,12 @@ class LearningFields(Frozen):
             self._check_data(kernel, kind)
             return
         if not isinstance(kernel, ProductKernel):
-            detail = f"{kind} learns on a box for {PRODUCT_LAW}; for this kernel sampler sobol works"
-            raise InvalidInput(detail, "/sampler/kind")
+            raise InvalidInput(f"{kind} on a box takes {PRODUCT_LAW}; here sampler sobol works", "/sampler/kind")
         if (self.box is None) == (self.dataset is None):
             came = "neither" if self.box is None else "both"
             raise InvalidInput(f"sampler {kind} takes one of box and dataset, got {came}", "/sampler/box")
         if self.box_scale is None:
-            detail = "box_scale is null, which goes with differences data; give a number"
-            raise InvalidInput(detail, "/sampler/box_scale")
+            raise InvalidInput("expected a number as box_scale, got null", "/sampler/box_scale")
         check_entries(self.box, input_dim, "the box", "/sampler/box", ", or one")
         if self.dataset is None:
             self._discrepancy(kernel, self._sides(input_dim), 1)
@@ -284,6 +282,7 @@ class LearningFields(Frozen):
 
     def _discrepancy(self, kernel: ProductKernel, sides: Matrix, threads: int) -> BoxDiscrepancy:
         """Return the discrepancy on the scaled box; InvalidInput if nothing can be learned there."""
+        check_panels(len(sides))
         factor = 1.0 if self.box_scale is None else self.box_scale
         pointer = "/sampler/box" if self.dataset is None and factor <= 1 else "/sampler/box_scale"
         with np.errstate(over="ignore"):  # an infinite side is too wide

@@ -53,8 +53,7 @@ class Uploaded(FrequencySampler):
         for i, row in enumerate(self.frequencies):
             check_entries(row, input_dim, f"frequency {i}", f"/sampler/frequencies/{i}")
         if self.weights is not None and len(self.weights) != len(self.frequencies):
-            detail = f"expected {len(self.frequencies)} weights, got {len(self.weights)}"
-            raise InvalidInput(detail, "/sampler/weights")
+            raise InvalidInput(f"expected {len(self.frequencies)} weights, got {len(self.weights)}", "/sampler/weights")
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Return the set as uploaded, with weights 1/s if none are given."""

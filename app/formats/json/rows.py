@@ -169,8 +169,7 @@ def encoded_rows(value: dict[str, Any], pointer: str) -> Array:
             raise InvalidInput(f"the member {name} is missing beside the others of base64", f"{pointer}/{name}")
     for name in value:
         if name not in MEMBERS:
-            detail = f"{name[:80]!r} is no member of rows in base64; they take {', '.join(MEMBERS)}"
-            raise InvalidInput(detail, pointer)
+            raise InvalidInput(f"{name[:80]!r} is no member of rows in base64; they take {', '.join(MEMBERS)}", pointer)
     shape, dtype = _shape(value["shape"], f"{pointer}/shape"), value["dtype"]
     if dtype not in DTYPES:
         came = repr(dtype[:80]) if isinstance(dtype, str) else describe(dtype)

@@ -11,12 +11,12 @@ from app.core.diagnostics.base import DRAWN_PAIRS, map_seeds, rms_by_kernel, row
 from app.core.diagnostics.error_matrix import BINS, ControlVariates, Estimator, Figures, row_variation
 from app.core.diagnostics.gram import MOST_ROWS
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap
+from app.core.maps import FourierMap, make_map
 from app.core.maps.terms import Dtype, Form
 from service_tests.cases import covered
 from service_tests.core.combinations import Fields, named, rows, variants, with_frequencies
 from service_tests.core.diagnostics.measure import drawn, gram, gram_errors
-from service_tests.core.specs import KERNELS, fourier, hashing, kind
+from service_tests.core.specs import KERNELS, fourier, hashing, kind, spec
 
 N = 300
 FOURIER = [fields for model in KERNELS if kind(model) in with_frequencies(KERNELS) for fields in variants(model)]
@@ -160,3 +160,11 @@ def test_too_few_and_too_many_rows_are_refused(n: int) -> None:
     with pytest.raises(InvalidInput, match=f"expected 2 to 20000 rows, got {n}") as caught:
         gram_errors(fourier(), np.zeros((n, 4), np.float32))
     assert caught.value.pointer == "/vectors"
+
+
+def test_rows_whose_kernel_is_0_are_refused() -> None:
+    sampler = {"kind": "uploaded_landmarks", "landmarks": [[1.0]]}
+    its = {"kind": "polynomial", "degree": 1, "coef0": 0}
+    made = make_map(spec(kernel=its, sampler=sampler, s=None, input_dim=1))
+    with pytest.raises(InvalidInput, match="the exact kernel of these rows is 0"):
+        gram(made, np.zeros((2, 1), np.float32), seeds=0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from app.core.discrepancy.box_discrepancy import BoxDiscrepancy
+from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, check_panels
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ProductKernel
 from service_tests.cases import each
@@ -52,6 +52,13 @@ def test_d_squared_is_n_in_other_units(name: str, d: int) -> None:
     assert measured["discrepancy_squared"] == pytest.approx(measured["normalized"] * (box / np.pi).prod(), rel=1e-12)
     assert math.exp(measured["log_discrepancy_squared"]) == pytest.approx(measured["discrepancy_squared"])
     assert measured["ratio"] == pytest.approx(measured["normalized"] / measured["expected_monte_carlo"])
+
+
+@pytest.mark.parametrize(("d", "side"), [(1 << 31, 1.0), ((1 << 17) + 1, 1.0), (1 << 12, 1e40)])
+def test_boxes_of_too_many_panels_take_no_memory(d: int, side: float) -> None:
+    its = kernel(kind="gaussian", length_scale=1.0)
+    with pytest.raises(InvalidInput, match="up to 131072 panels in all coordinates"):
+        BoxDiscrepancy(its, np.full(d, side)) if d < 1 << 20 else check_panels(d)
 
 
 @each("model", KERNELS)
