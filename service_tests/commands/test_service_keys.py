@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from app.services.keys import AskedKey
 from app.store.keys import Role
 from service_tests.commands.runs import run
@@ -10,6 +12,7 @@ from service_tests.keyed import made
 from service_tests.running import Running
 
 
+@pytest.mark.gate  # the commands need packages for bulk work
 def test_a_command_sends_the_key_of_its_variable_or_file(running: Running, tmp_path: Path) -> None:
     """A service that needs none is held to it all the same, and so tells whether it came."""
     sees, reads = (made(running.socket, AskedKey(name="k", role=role)).key for role in (Role.metrics, Role.read))
