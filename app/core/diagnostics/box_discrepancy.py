@@ -50,8 +50,8 @@ class BoxDiscrepancy(Diagnostic):
     """Mean squared integration error over a box of differences: how well the set fits the kernel, without rows.
 
     Choose when:
-        To compare sets of frequencies for a product kernel on a region rather than on rows. Scales of 1/2 and 1/4 say
-        more of neighbours than the whole box, whose corners few differences reach.
+        Use it to compare sets of frequencies for a product kernel over a region rather than on rows. Scales of 1/2 and
+        1/4 say more about neighbours than the whole box, whose corners few differences reach.
     """
 
     kind = "box-discrepancy"

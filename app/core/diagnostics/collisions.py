@@ -101,7 +101,8 @@ class Collisions(Diagnostic):
     """Collision rates of full, 0-bit and b-bit codes, compared with the exact min-max kernel over pairs of rows.
 
     Choose when:
-        Before keeping short codes: where few columns carry the weight, 0-bit rates are far too high.
+        Use it before you store short codes: if few columns carry most of the weight, 0-bit collision rates are far too
+        high.
     """
 
     kind = "collisions"

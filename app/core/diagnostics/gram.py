@@ -105,7 +105,7 @@ class Gram(Diagnostic):
     that it runs as a job from the start.
 
     Choose when:
-        First: on your own rows it says what the map is worth, and whether another sampler would be better.
+        Use it first: on your own rows it shows how accurate the map is, and whether another sampler would be better.
     """
 
     kind = "gram"

@@ -107,7 +107,7 @@ class MaxError(Diagnostic):
     more, x and y are taken without signs.
 
     Choose when:
-        For quadrature rules, which are exact to many digits up to some diameter and useless beyond.
+        Use it for quadrature rules, which are exact to many digits up to some diameter and useless beyond it.
     """
 
     kind = "max-error"

@@ -105,7 +105,7 @@ class Variance(Diagnostic):
     """Closed-form variances of the estimate for pairs of rows, and an empirical variance over maps of other seeds.
 
     Choose when:
-        To see which estimator's noise is least at the similarities that matter to you.
+        Use it to find the estimator with the least noise at the similarities that matter to you.
     """
 
     kind = "variance"

@@ -99,8 +99,9 @@ class Anova(ShiftInvariantKernel):
     Suits convolution-like structure: `windows` makes the subsets of all patches of an image.
 
     Choose when:
-        Where few coordinates at a time act together, such as the pixels of a patch (`windows`). Subsets are small, so
-        that rules like dense_grid and polynomially_exact, hopeless on all coordinates, serve on each.
+        Use it if only a few coordinates act together, such as the pixels of a patch (`windows`). Because the subsets
+        are small, rules such as dense_grid and polynomially_exact work on each subset, although they are useless on all
+        coordinates together.
     """
 
     source = f"{GQ}, section 4"

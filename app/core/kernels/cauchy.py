@@ -16,8 +16,8 @@ class Cauchy(ProductKernel):
     """Π 1/(1 + δ_j²/σ_j²); the coordinates of a frequency are independent Laplace(0, 1/σ_j).
 
     Choose when:
-        For smooth functions with far correlations: it falls with a power of the distance where gaussian falls
-        exponentially. The grids and orthogonal do not serve it, moment_matching does.
+        Use it for smooth functions with long-range correlations: it decays as a power of the distance, where gaussian
+        decays exponentially. moment_matching supports it; the grids and orthogonal do not.
     """
 
     source = f"{RFF}, section 3"

@@ -37,9 +37,9 @@ class ChiSquared(AnyKernel):
     """exp(−γ Σ (x_j − y_j)²/(x_j + y_j)) of rows without negative entries; 0/0 counts as 0.
 
     Choose when:
-        For histograms, as of colours or words in pictures: a difference counts for less where counts are high. For rows
-        that sum to 1 the sum is at most 2, and gamma about 1 a start. It has no frequencies; landmarks make features of
-        it. A negative entry is refused: gmm takes those.
+        Use it for histograms, such as histograms of colours or visual words: a difference counts less where counts are
+        high. For rows that sum to 1, the sum is at most 2, and gamma = 1 is a reasonable start. It has no frequencies;
+        use landmarks for features. Do not use it for rows with negative entries, which are refused: use gmm for these.
     """
 
     source = (

@@ -21,8 +21,8 @@ class CorrelationRbf(ShiftInvariantKernel):
     On rows of unit length it is the Gaussian kernel with σ = γ^(−1/2); rows are scaled to unit length first.
 
     Choose when:
-        Where the direction of a row matters and its length does not, as with counts of words; it is the kernel that the
-        source compares gmm with. A row that is all zero is refused.
+        Use it if the direction of a row matters and its length does not, as for word counts. The source compares gmm
+        with this kernel. Do not use it for rows that are all zero, which are refused.
     """
 
     source = f"{GMM}, section 2, (14)"

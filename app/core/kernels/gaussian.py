@@ -19,8 +19,8 @@ class Gaussian(ProductKernel):
     Give the scale once, as `length_scale`, `sigma` (σ) or `gamma` (1/(2σ²)); answers show it as `length_scale`.
 
     Choose when:
-        When nothing speaks for another: for smooth functions, and all samplers but those that hash serve it. A length
-        scale to start from is the mean distance of a row to its tenth nearest neighbour.
+        Use it as the default, for smooth functions; all samplers except the hashing ones support it. A good first
+        length scale is the mean distance of a row to its tenth nearest neighbour.
     """
 
     source = f"{RFF}, section 3"

@@ -14,8 +14,8 @@ class Laplacian(ProductKernel):
     """exp(−Σ |δ_j|/σ_j); the coordinates of a frequency are independent Cauchy(0, 1/σ_j).
 
     Choose when:
-        For rough functions. Its frequencies have no variance, so that moment_matching, orthogonal and the grids do not
-        serve it: take sobol or halton.
+        Use it for rough functions, with sobol or halton as sampler. Its frequencies have no finite variance, so
+        moment_matching, orthogonal and the grids do not support it.
     """
 
     source = f"{RFF}, section 3; {QMC}, section 4"

@@ -22,8 +22,9 @@ class Matern(ScaledKernel):
     chi-square variable per frequency. Independent t coordinates would give another kernel.
 
     Choose when:
-        Between rough (nu = 1/2 is exp(−r)) and smooth (gaussian), in Gaussian processes most often with nu 3/2 or 5/2.
-        Any point sampler serves; moment_matching from nu > 2 on, the grids and orthogonal never.
+        Use it for functions between rough (nu = 1/2 is exp(−r)) and smooth (gaussian); Gaussian processes most often
+        use nu 3/2 or 5/2. Every point sampler supports it, moment_matching only for nu > 2; the grids and orthogonal do
+        not.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1"

@@ -22,9 +22,10 @@ class Polynomial(AnyKernel):
     """(γ x·y + coef0)^degree: its features are all products of up to `degree` entries; the entries for degree 1.
 
     Choose when:
-        Where products of few entries tell classes apart, as with pixels and words: degree 2 or 3. Bring rows to a
-        common size first: a row ten times as long has 1,000 times the kernel at degree 3. It has no frequencies;
-        landmarks make features of it, by degree 2 in d dimensions at most (d + 1)(d + 2)/2.
+        Use it with degree 2 or 3 if products of a few entries separate the classes, as for pixels and words. Do not use
+        it for rows of very different norms without scaling them first: a row ten times as long has 1,000 times the
+        kernel at degree 3. It has no frequencies; use landmarks for features: degree 2 in d dimensions needs at most (d
+        + 1)(d + 2)/2 of them.
     """
 
     source = "Schölkopf and Smola (2002), Learning with kernels, section 2.1, (2.16); scikit-learn's polynomial_kernel"

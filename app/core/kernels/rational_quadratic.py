@@ -29,10 +29,10 @@ class RationalQuadratic(ScaledKernel):
     a frequency. Independent variances would give another kernel.
 
     Choose when:
-        Smooth functions that vary over several length scales at once: at r = 5 it is .07 for alpha 1 and .37 for alpha
-        1/4, where gaussian is 4e-6. Its frequencies have all moments, so that moment_matching takes it for every alpha,
-        but gains only for large ones; all point samplers and structured_orthogonal serve it, the grids and orthogonal
-        never.
+        Use it for smooth functions that vary over several length scales at once: at r = 5 the kernel is .07 for alpha 1
+        and .37 for alpha 1/4, while gaussian is 4e-6. Every point sampler and structured_orthogonal support it; the
+        grids and orthogonal do not. All moments of its frequencies are finite, so moment_matching accepts every alpha,
+        but reduces the error only for large alpha.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1, (4.19)"

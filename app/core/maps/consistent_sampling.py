@@ -21,9 +21,9 @@ class ConsistentWeightedSampling(AnySampler):
     """s hashes (i*, t*) whose collision probability is the min-max kernel.
 
     Choose when:
-        With kernel gmm, unless rows have hundreds of entries that are not zero: there dart_minhash takes less time.
-        Codes of pairs collide with probability gmm exactly; zero_bit codes a little more often (.013 on letter data),
-        and much more (.10 to .36) on data with few dominant columns.
+        Use it with kernel gmm, unless rows have hundreds of nonzero entries: there dart_minhash is faster. Codes of
+        pairs collide with probability exactly gmm. zero_bit codes collide slightly more often (by .013 on letter data),
+        and much more often (by .10 to .36) on data with few dominant columns.
     """
 
     source = f"{GMM}, sections 1.3 and 1.4, algorithm 1"

@@ -17,9 +17,9 @@ class DartMinHash(AnySampler):
     """s hashes (i*, t*) whose collision probability is the min-max kernel; time grows with entries plus hashes.
 
     Choose when:
-        With kernel gmm and rows of hundreds of entries that are not zero, such as sparse rows of text, where gcws takes
-        a step for each entry and hash, and holds no table of its draws. The law of its codes is that of gcws, with
-        other codes.
+        Use it with kernel gmm for rows of hundreds of nonzero entries, such as sparse rows of text: gcws takes a step
+        for each pair of entry and hash there. It stores no table of its draws. Its codes have the same distribution as
+        those of gcws, but are not the same codes.
     """
 
     source = (

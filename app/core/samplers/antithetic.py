@@ -17,8 +17,8 @@ class Antithetic(FrequencySampler):
     worth one frequency, and the error grows by a factor of √2.
 
     Choose when:
-        Only with the form complex, whose imaginary error it takes away. With the real forms it is a loss: Gram error
-        .099 on MNIST in 250 dimensions at s = 1024, where monte_carlo has .0693.
+        Use it only with the form complex, whose imaginary error it removes. Do not use it with the real forms: on MNIST
+        in 250 dimensions at s = 1024 its Gram error is .099, where monte_carlo has .0693.
     """
 
     source = "Hammersley and Morton (1956), A new Monte Carlo technique: antithetic variates"

@@ -19,8 +19,9 @@ class DenseGrid(FrequencySampler):
     """Every combination of L Gauss–Hermite nodes in each coordinate: L^d points.
 
     Choose when:
-        In two or three dimensions, while |δ|/σ stays moderate: 11 nodes in two dimensions have an error of 6e-8 up to
-        |δ| = 2σ. The error falls exponentially with the number of nodes, which grows exponentially with the dimension.
+        Use it in two or three dimensions for moderate |δ|/σ: 11 nodes in two dimensions have an error of 6e-8 up to |δ|
+        = 2σ. Do not use it in many dimensions: the error falls exponentially with the number of nodes per coordinate,
+        but the number of points grows exponentially with the dimension.
     """
 
     source = f"{GQ}, section 3.3"

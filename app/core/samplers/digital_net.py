@@ -16,8 +16,8 @@ class DigitalNet(PointSampler):
     """Sobol' points with a digital shift, in which the digits of `alpha` coordinates are interlaced into one.
 
     Choose when:
-        For smooth kernels in few dimensions with s a power of two, where an order of 2 or more can pay. With alpha 1 it
-        is sobol; in many dimensions sobol is the one to take.
+        Use it for smooth kernels in few dimensions with s a power of two, where an alpha of 2 or more can reduce the
+        error. With alpha 1 it is the same as sobol. Do not use it in many dimensions: use sobol there.
     """
 
     source = (

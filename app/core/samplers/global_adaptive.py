@@ -27,11 +27,12 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
     (`objective_start`) and after (`objective_end`). Over a box, it is that of the diagnostic `box-discrepancy`.
 
     Choose when:
-        With differences data, the best frequencies for rows like those of a dataset: on rows not learned from the Gram
-        error was .33 of that of moment_matching over halton at s = 64 (geometric mean over 11 sets of data; no better
-        on one, of one-hot rows), and .20 at s = 256 (eight sets). On a box, for differences that fill it: normalised
-        box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 100: 1.37e-4 for halton, below 6e-8 here; but
-        the Gram error on other rows was above halton's in half of the cases.
+        Use it with differences data for the best frequencies for rows similar to a dataset. On held-out rows its Gram
+        error was .33 of that of moment_matching over halton at s = 64 (geometric mean over 11 datasets; no better on
+        one, of one-hot rows), and .20 at s = 256 (eight datasets). Use it over a box only for differences that fill the
+        box: the normalised box discrepancy on cpu in 21 dimensions, a quarter of the box, s = 100, is 1.37e-4 for
+        halton and below 6e-8 for global_adaptive, but the Gram error on other rows was above that of halton in half of
+        the cases.
     """
 
     source = f"{QMC}, section 5.1, proposition 16, by L-BFGS instead of nonlinear conjugate gradients"

@@ -40,10 +40,11 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
     the best of the results is taken.
 
     Choose when:
-        Where every beginning of the set is to be a good set too, with differences data: on rows not learned from the
-        Gram error was .56 of halton's at s = 64, where global_adaptive has .27. On a box it was above halton's in every
-        case tried, though the normalised box discrepancy falls: on cpu in 21 dimensions, whole box, s = 100, 4.47e-3
-        for halton, 2e-4 here, 4e-4 from one start, 8e-7 for global_adaptive.
+        Use it with differences data if the first frequencies of the set must be a good set too, for every number of
+        them. On held-out rows its Gram error was .56 of that of halton at s = 64, where global_adaptive has .27. Do not
+        use it over a box: the Gram error was above that of halton in every case tried, although the normalised box
+        discrepancy falls: on cpu in 21 dimensions, whole box, s = 100, it is 4.47e-3 for halton, 2e-4 for
+        greedy_adaptive (4e-4 from one start) and 8e-7 for global_adaptive.
     """
 
     source = f"{QMC}, section 5.2"

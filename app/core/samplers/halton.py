@@ -24,9 +24,9 @@ class Halton(PointSampler):
     Sequences without random scrambling leave out the origin: they start at their point 1.
 
     Choose when:
-        With scramble random, where s is no power of two, or points are to be skipped: Gram error .0573 on MNIST in 250
-        dimensions and .0709 on cpu in 21 (s = 1024), where monte_carlo has .0693 and .0825. Without it in few
-        dimensions only: .109 on MNIST.
+        Use it with random scrambling if s is not a power of two, or to skip points: its Gram error at s = 1024 is .0573
+        on MNIST in 250 dimensions and .0709 on cpu in 21, where monte_carlo has .0693 and .0825. Do not use it without
+        scrambling in more than a few dimensions: on MNIST its Gram error is then .109.
     """
 
     source = f"{QMC}, sections 2.3 and 6.1; scramble random: Owen (2017), A randomized Halton algorithm in R"

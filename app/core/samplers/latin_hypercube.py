@@ -12,8 +12,8 @@ class LatinHypercube(PointSampler):
     """Random points with exactly one in each of s slices of every coordinate.
 
     Choose when:
-        Where one coordinate decides: it takes out the part of the error that is a sum over single coordinates, and
-        leaves the rest as large as monte_carlo's.
+        Use it if single coordinates dominate: it removes the part of the error that is a sum over single coordinates,
+        and leaves the rest as large as for monte_carlo.
     """
 
     source = (

@@ -35,9 +35,9 @@ class Lattice(LearningFields, PointSampler):
     vector is searched for instead, component by component, that minimises the mean squared error over a box.
 
     Choose when:
-        Beside sobol and halton, for s a power of two from 1024 to 1048576; the QMC paper found its Gram error below
-        monte_carlo's. With learn the Gram error on other rows fell in two cases of three, to .9 of it on average;
-        moment_matching over halton was better in two of three.
+        Use it as an alternative to sobol and halton if s is a power of two from 1024 to 1048576; the QMC paper found
+        its Gram error below that of monte_carlo. With learn, the Gram error on other rows fell in two cases of three,
+        to .9 of it on average; moment_matching over halton was better in two of three.
     """
 
     source = (

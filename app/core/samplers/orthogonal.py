@@ -26,8 +26,8 @@ class Orthogonal(FrequencySampler):
     frequency alone has the right law, and the frequencies of a block avoid each other.
 
     Choose when:
-        For normal laws in many dimensions, where each frequency alone must have the right law (moment_matching is
-        biased by the order of 1/s) or s is not above input_dim.
+        Use it for normal laws in many dimensions if each frequency alone must have the exact law (moment_matching has a
+        bias of order 1/s), or if s is at most input_dim.
     """
 
     source = "Yu, Suresh, Choromanski, Holtmann-Rice, Kumar (2016), Orthogonal random features, section 3"

@@ -45,10 +45,11 @@ class ReweightedGrid(LearnedSampler):
     the first s candidates with equal weights, as subsampled_grid draws them.
 
     Choose when:
-        For images and other data far from filling their space, in a real form. RMS kernel error on other rows of MNIST
-        in 40 dimensions, fitted on 500: .033 and .024 at s = 250 and 500, where monte_carlo has .043 and .031. On rows
-        of 12 other sets of data the Gram error was .48 of subsampled_grid's at s = 64. In the form complex, whose
-        imaginary part is not fitted, it was above it in half of the cases.
+        Use it in a real form for images and other data that fill little of their space. Its RMS kernel error on other
+        rows of MNIST in 40 dimensions, fitted on 500 rows, is .033 and .024 at s = 250 and 500, where monte_carlo has
+        .043 and .031. On rows of 12 other datasets its Gram error was .48 of that of subsampled_grid at s = 64. Do not
+        use it in the form complex, whose imaginary part is not fitted: there its error was above that of
+        subsampled_grid in half of the cases.
     """
 
     source = f"{GQ}, section 3.5; pairs summed by products of features"

@@ -26,8 +26,9 @@ class SparseGrid(FrequencySampler):
     both signs, so features carry a `signature`.
 
     Choose when:
-        Only while the data lie within about one σ of each other. Largest error in 25 dimensions, level 2 (1351 points),
-        for |δ|/σ up to 0.1, 1, 2, 4: 1.7e-8, .015, .65, 13.5; monte_carlo has 9.5e-4, .061, .092, .10.
+        Use it only for rows within about one σ of each other. Its largest error in 25 dimensions, level 2 (1351
+        points), for |δ|/σ up to 0.1, 1, 2, 4 is 1.7e-8, .015, .65, 13.5; that of monte_carlo is 9.5e-4, .061, .092,
+        .10.
     """
 
     source = f"{GQ}, section 3.4"

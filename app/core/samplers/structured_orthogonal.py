@@ -39,9 +39,10 @@ class StructuredOrthogonal(FrequencySampler):
     stored, and features take s·log D operations instead of s·input_dim.
 
     Choose when:
-        For accuracy and size from 8 dimensions on, for speed from some 200 on: 65,536 frequencies in 784 dimensions are
-        290 kB instead of 206 MB. With stratified radii the error is not above orthogonal's. In up to 32 dimensions not
-        for rows that differ in some coordinates only, and by the same, such as indicators: for those it has a bias.
+        Use it from 8 dimensions on for accuracy and small size, and from about 200 dimensions on for speed: 65,536
+        frequencies in 784 dimensions take 290 kB instead of 206 MB. With stratified radii its error does not exceed
+        that of orthogonal. Do not use it in up to 32 dimensions for rows that differ in only some coordinates and by
+        the same amount, such as indicators: it is biased for them.
     """
 
     source = "Yu, Suresh, Choromanski, Holtmann-Rice, Kumar (2016), Orthogonal random features, section 4"

@@ -17,8 +17,8 @@ class SubsampledGrid(FrequencySampler):
     Drawing by weight already accounts for the weights; weighting the draws again would count them twice.
 
     Choose when:
-        Where few distinct values per coordinate make the features cheaper to compute, as in hardware. The error is
-        monte_carlo's.
+        Use it if few distinct values per coordinate make features cheaper to compute, as in hardware. Do not use it for
+        accuracy: its error is that of monte_carlo.
     """
 
     source = f"{GQ}, section 3.4, on subsampled grids"

@@ -20,7 +20,7 @@ class Uploaded(FrequencySampler):
     kernel `anova` every subset uses the same set: all subsets must have as many coordinates as a frequency has entries.
 
     Choose when:
-        For frequencies that were found, learned or optimised elsewhere.
+        Use it for frequencies found, learned or optimised elsewhere.
     """
 
     source = f"The client; sums of this form: {GQ}, section 3"

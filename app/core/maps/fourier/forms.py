@@ -231,8 +231,8 @@ class _Complex(Columns):
     """√ξ_l e^{−i w_l·x}: s complex columns, a Hermitian inner product.
 
     Choose when:
-        To compare with those papers. The imaginary part is nothing but error, so that on the same frequencies the Gram
-        error is about √2 times that of cos_sin.
+        Use it to compare with the papers that use this form. Do not use it otherwise: the imaginary part is pure error,
+        so with the same frequencies the Gram error is about √2 times that of cos_sin.
     """
 
     source = f"{QMC}, algorithm 1; {MM}, algorithm 1"
@@ -248,7 +248,7 @@ class _CosSin(Columns):
     """All √ξ_l cos(w_l·x), then all √ξ_l sin(w_l·x): 2s columns; k(x, x) is exact.
 
     Choose when:
-        Unless something speaks for another: real columns, and the smallest error for s frequencies.
+        Use it as the default: its columns are real, and it has the smallest error for s frequencies.
     """
 
     source = f"{RFF}, section 3"
@@ -263,8 +263,8 @@ class _Phase(Columns):
     """√(2ξ_l) cos(w_l·x + b_l), b_l uniform on [0, 2π): s columns, at more variance a column pair.
 
     Choose when:
-        Where columns should each belong to a frequency of their own. For as many columns cos_sin with s/2 most often
-        has the smaller error.
+        Use it if each column must belong to its own frequency. Do not use it otherwise: for the same number of columns,
+        cos_sin with s/2 frequencies usually has the smaller error.
     """
 
     source = f"{RFF}, algorithm 1; {GMM}, section 2, (15)"

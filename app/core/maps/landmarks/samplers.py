@@ -36,8 +36,9 @@ class Landmarks(AnySampler):
     A tenth of the rows, at most 1,000, is held out, and the report of the map has the error on these rows.
 
     Choose when:
-        With rows at hand that are like those to come, and any kernel: at few columns the error is a fraction of that of
-        Fourier features (satimage, 128 columns: .002, orthogonal .16). A row costs s·(input_dim + s) products.
+        Use it, with any kernel, if you have rows similar to those that the map will receive. With few columns its error
+        is a fraction of that of Fourier features (satimage, 128 columns: .002, orthogonal .16). Each row costs
+        s·(input_dim + s) multiplications.
     """
 
     source = (
@@ -89,7 +90,7 @@ class UploadedLandmarks(AnySampler):
     """Landmarks L given in the request: Nyström features k(x, L) V Λ^(−1/2), where k(L, L) = V Λ Vᵀ.
 
     Choose when:
-        For landmarks that were chosen elsewhere, for instance by a model that stays the same.
+        Use it for landmarks chosen elsewhere, for instance by a model that must stay the same.
     """
 
     source = _NYSTROM
