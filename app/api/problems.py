@@ -55,9 +55,9 @@ class ErrorAt(Described):
     """An error in the request, and its place."""
 
     pointer: str | None = None
-    """JSON pointer into the body."""
+    """JSON pointer to the error in the request body."""
     parameter: str | None = None
-    """Name of a query or path parameter."""
+    """Name of the query or path parameter with the error."""
     detail: str
 
 
@@ -65,28 +65,28 @@ class Problem(Described):
     """A problem document (RFC 9457): why a request was not served."""
 
     type: str = Field(json_schema_extra={"enum": [f"/problems/{slug}" for slug in KINDS]})
-    """/problems/<slug>, a page of this service."""
+    """Kind of problem: /problems/<slug>, a page of this service that explains it."""
     title: str
     status: int
     detail: str
-    """What came, and what was wanted."""
+    """Explanation: what the request contained, and what was expected."""
     instance: str
-    """The request id."""
+    """Id of the request."""
     error: str | None = None
-    """Below /v2, `detail` for the clients of that protocol."""
+    """Copy of `detail` for paths below /v2, whose protocol expects it here."""
     errors: list[ErrorAt] | None = None
     limit: str | None = None
-    """Name of the limit that was passed."""
+    """Name of the limit that was exceeded."""
     value: int | float | None = None
     """Value of that limit."""
     setting: str | None = None
-    """Environment variable that moves it."""
+    """Environment variable that sets the limit."""
     waiting_for: list[str] | None = None
-    """What a service that starts does not have ready yet."""
+    """Parts of a starting service that are not ready yet."""
     job: str | None = None
-    """Link of the job that the refusal is about."""
+    """Link to the job that the problem concerns."""
     indexes: list[str] | None = None
-    """Names of the indexes that are in the way."""
+    """Names of the indexes that prevent the request."""
 
 
 class Refusal(Exception):

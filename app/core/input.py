@@ -84,9 +84,9 @@ class Input(Frozen):
     """
 
     center: Shifts = 0.0
-    """Subtracted from each row: one number for all columns, or a list."""
+    """Offset subtracted from each row: one number for all columns, or a list with one per column."""
     scale: Scales = 1.0
-    """What each row is divided by then: one number for all columns, or a list."""
+    """Divisor of each row after `center` is subtracted: one number for all columns, or a list with one per column."""
     unit_norm: bool = Field(False, description=UNIT_NORM)
     missing: Missing = Field("refuse", description=MISSING)
     # Excluded from JSON if `before`: such a spec keeps the text that it had before this field existed.

@@ -29,11 +29,12 @@ class JobError(Described):
     """Why a job failed."""
 
     reason: str
-    """invalid-input, too-large, quota (the store has no room for what it made), time, memory, died (its process, again
-    and again), newer-version (what it works on was stored by a newer version of the service) or internal-error.
+    """Kind of failure: invalid-input, too-large, quota (the store has no room for the result), time, memory, died (the
+    job's process died repeatedly), newer-version (the job's data were stored by a newer version of the service) or
+    internal-error.
     """
     detail: str
-    """One sentence for a person."""
+    """Explanation in one sentence."""
     pointer: str | None = None
     """For invalid-input: JSON pointer into the body that was sent."""
 
@@ -43,26 +44,26 @@ class JobRecord(Described):
 
     id: str
     kind: str
-    """What is done."""
+    """Kind of work that the job does."""
     subject: dict[str, str]
-    """What it is for, such as {"map": "letters"}."""
+    """Object that the job works on, such as {"map": "letters"}."""
     state: JobState
     progress: float
-    """From 0 to 1; known steps over all steps."""
+    """Share of the steps that are done, from 0 to 1."""
     step: int | None
-    """Steps done."""
+    """Number of steps done."""
     of: int | None
-    """Steps in all."""
+    """Total number of steps."""
     objective: float | None
-    """What is being minimised, for an optimisation."""
+    """Current value of the quantity that an optimisation minimises."""
     eta_seconds: float | None
-    """Estimated seconds to the end, while it runs."""
+    """Estimated seconds until the job ends; given while it runs."""
     result: str | None
-    """Link of the result, once it has succeeded."""
+    """Link to the result, once the job has succeeded."""
     error: JobError | None
-    """Why it failed."""
+    """Reason why the job failed."""
     waiting_for: str | None = None
-    """What it waits for while it is queued."""
+    """Reason why a queued job waits."""
     created_at: datetime
     started_at: datetime | None
     ended_at: datetime | None

@@ -49,7 +49,7 @@ class ScalePerColumn(Frozen):
     """
 
     per_column: _Name
-    """How the one for all columns is taken."""
+    """How the length scale of each column is computed; see `length_scale`."""
     dataset: DatasetName | None = None
 
 
@@ -66,8 +66,8 @@ class ScaleOfRows(Frozen):
         Annotated[_Name, Tag("string")] | Annotated[ScalePerColumn, Tag("object")],
         Discriminator(lambda value: "string" if isinstance(value, str) else "object"),
     ]
-    """nearest_neighbor: the mean distance of a row to its tenth nearest neighbour among all rows. median: the median
-    distance of two rows. Distances are of the kernel's metric.
+    """How the length scale is computed from rows. nearest_neighbor: mean distance of a row to its tenth nearest
+    neighbour among all rows. median: median distance of two rows. Distances use the kernel's metric.
     """
     dataset: DatasetName | None = None
 

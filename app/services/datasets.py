@@ -46,20 +46,20 @@ class DatasetEntry(Described):
 
     name: str
     shape: tuple[int, int]
-    """Rows and columns."""
+    """Number of rows and number of columns."""
     dtype: str
-    """`float32` for a .npy of float32, else `float64`."""
+    """`float32` if uploaded as a .npy file of float32, else `float64`."""
     sparse: bool
-    """Whether it came, and is kept, as sparse rows."""
+    """Whether the dataset was uploaded, and is stored, as sparse rows."""
     ids: Literal["int", "string"] | None = Field(validation_alias="ids_kind")
-    """What the ids are that came with the rows; null for none."""
+    """Type of the ids uploaded with the rows; null if there are no ids."""
     digest: str
-    """SHA-256 over the rows in the form in which they are kept."""
+    """SHA-256 of the rows as they are stored."""
     bytes: int = Field(validation_alias="nbytes")
-    """Size of what is kept."""
+    """Size of the stored data, in bytes."""
     created_at: datetime
     expires_at: datetime | None
-    """When it is deleted by itself; null for never."""
+    """Time at which the dataset is deleted automatically; null for never."""
 
 
 class DatasetRecord(DatasetEntry):

@@ -102,7 +102,7 @@ class IndexRecord(Described):
     error: JobError | None
     """Reason why the job of the index failed."""
     job: str | None
-    """Link of the job that finds bands for the target, or that failed to; null when the index is ready."""
+    """Link to the job that finds bands for the target or has failed to find them; null when the index is ready."""
     map: str
     """Name of the map whose codes the index keeps."""
     keep: Literal["codes", "vectors"]
@@ -143,7 +143,7 @@ class UpsertAnswer(Described):
     """The result of putting a batch of vectors into an index."""
 
     upserted: int
-    """How many vectors it had, new and replaced ones."""
+    """Number of vectors in the batch, both new and replaced."""
     warnings: Warnings = None
 
 
@@ -152,22 +152,23 @@ class SearchResult(Described):
 
     ids: list[int | str]
     similarity: list[float]
-    """Estimated from codes. An estimate may be below 0."""
+    """Similarities estimated from codes. An estimate may be below 0."""
     standard_error: list[float]
-    """Of the estimates, by the rate at which codes agree. It is 0 where all agree or none does, which is no certainty.
-    Of the best of many, estimates are too high: that is not in it.
+    """Standard errors of the estimates, computed from the rates at which codes agree. A standard error is 0 if all
+    codes agree or none does, which does not mean certainty. It does not include the upward bias of estimates for the
+    best of many vectors.
     """
     exact: list[float] | None = None
-    """Of the vectors themselves; only where these are compared."""
+    """Exact similarities of the vectors; present only if vectors are compared exactly."""
     candidates: int
-    """How many vectors it was compared with."""
+    """Number of vectors that the query was compared with."""
 
 
 class SearchAnswer(Described):
     """The results of a search."""
 
     results: list[SearchResult]
-    """One for each query, in their order."""
+    """Results, one per query, in the order of the queries."""
     warnings: Warnings = None
 
 

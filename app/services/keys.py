@@ -15,18 +15,19 @@ class AskedKey(Frozen):
     """A key to create."""
 
     name: str = Field(pattern=NAME_PATTERN)
-    """What it is for. Several may have the same."""
+    """Purpose of the key. Several keys may have the same name."""
     role: Role
-    """metrics: these alone. read: everything that changes nothing. write: maps, datasets and jobs too. admin: keys too.
+    """Permissions of the key. metrics: read metrics only. read: all requests that change nothing. write: also change
+    maps, datasets and jobs. admin: also manage keys.
     """
     rate: float | None = Field(None, ge=0.001, le=1e6)
-    """Requests a second; null for any number."""
+    """Maximum number of requests per second; null for no limit."""
     burst: int | None = Field(None, ge=1, le=1_000_000)
-    """Requests at once after a pause; null for those of one second."""
+    """Maximum number of simultaneous requests after a pause; null for as many as `rate` allows in one second."""
     quota: int | None = Field(None, ge=0)
-    """Bytes that what it creates, and puts into indexes, may take; null for any number."""
+    """Maximum size in bytes of everything that the key creates or puts into indexes; null for no limit."""
     expires_at: Annotated[AwareDatetime, FutureDatetime] | None = None
-    """When it ends to be valid, with a time zone; null for never."""
+    """Time at which the key expires, with a time zone; null for never."""
 
     @field_validator("burst")
     @classmethod
@@ -48,9 +49,9 @@ class KeyRecord(Described):
     quota: int | None
     expires_at: datetime | None
     last_used_at: datetime | None
-    """To a minute; null for never, and for over a year ago."""
+    """Time of the last use, to the minute; null if the key was never used, or not for over a year."""
     bytes: int
-    """Bytes that what it has created, and put into indexes, takes now."""
+    """Current size in bytes of everything that the key has created or put into indexes."""
 
     @classmethod
     def of(cls, key: Key, account: Account, last_used_at: datetime | None = None) -> Self:
@@ -62,7 +63,7 @@ class CreatedKey(KeyRecord):
     """A key that was just created."""
 
     key: str
-    """The key itself. It is not kept, and so is shown this once."""
+    """Text of the key. It is not stored, so it is shown only once."""
 
 
 class KeyList(BaseModel):

@@ -308,15 +308,15 @@ class MapPreview(Described):
     n_output: int
     """Columns of a transformed row (codes of a row, for kernel gmm)."""
     bytes: int
-    """Size of the frozen arrays."""
+    """Size of the frozen arrays, in bytes."""
     building_bytes: int
-    """Most memory that building takes, in bytes."""
+    """Peak memory of building, in bytes."""
     seconds: float | None
     """Seconds that building took, or would take, extrapolated from the steps done in the time of this request; null if
     unknown.
     """
     report: dict[str, float] | None
-    """As in the record of a map."""
+    """Results of learning, as in `report` of a map."""
     warnings: tuple[str, ...]
     """Doubts about this combination, as far as they are known."""
 

@@ -74,9 +74,9 @@ class MapRecord(Described):
     parameter_stream: int | None
     """Version of the random parameters, for kernel gmm; codes of one version stay the same for ever."""
     signature: str | None
-    """Link of the signs of the weights; null if no weight is negative."""
+    """Link to the array of signs of the weights; null if no weight is negative."""
     job: str | None
-    """Link of the job that builds the map, or that failed to; null when the map is ready."""
+    """Link to the job that builds the map or has failed to build it; null when the map is ready."""
     report: dict[str, float] | None
     """Results of learning a set; null for sets that are not learned. Start and end of its objective (normalised D² over
     the box; for a reweighted grid and for differences data the mean squared error over pairs of rows), sum of the

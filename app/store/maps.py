@@ -37,7 +37,7 @@ class MapManifest(LivingManifest):
     """Manifest of a map, without its arrays and the text of its spec. Since version 4 a map may have a time to live."""
 
     kind = "map"
-    dtypes = frozenset({"float32", "float64", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))})
+    dtypes = frozenset({"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
     newest = 4
 
     spec: SpecEntry | str

@@ -30,15 +30,15 @@ class StoreInfo(Described):
     durability: Durability
     maxmemory_policy: str
     topology: Topology = "server"
-    """One server, a cluster, or the primary that sentinels name."""
+    """Kind of store: one server, a cluster, or a primary found through sentinels."""
     primaries: int = 1
-    """Servers that take writes and answer."""
+    """Number of primaries (servers that accept writes) that answer."""
     replicas: int = 0
-    """Replicas that follow the primary that has fewest."""
+    """Smallest number of replicas of any primary."""
     confirmed_by: int = 0
-    """Replicas that have whatever is acknowledged: the setting `store_replicas`."""
+    """Number of replicas that have stored each acknowledged write: the setting `store_replicas`."""
     warnings: list[str]
-    """Warnings for the operator, a sentence each."""
+    """Warnings for the operator, one sentence each."""
 
     def unfit(self) -> str | None:
         """Return why acknowledged maps are not safe in the store; None if they are."""

@@ -72,7 +72,7 @@ class TensorMetadata(Described):
     name: str
     datatype: str
     shape: list[int]
-    """−1 stands for any number of rows."""
+    """Shape of the tensor; −1 means any number of rows."""
 
 
 class ModelMetadata(Described):
@@ -80,7 +80,7 @@ class ModelMetadata(Described):
 
     name: str
     versions: list[str] = Field([open_inference.VERSION])
-    """The one that there is: a map never changes."""
+    """List of versions, always one, because a map never changes."""
     platform: str
     inputs: list[TensorMetadata]
     outputs: list[TensorMetadata]
@@ -90,7 +90,7 @@ class AskedIndex(Frozen):
     """Options for the list of models."""
 
     ready: bool | None = None
-    """Those that are ready alone."""
+    """Whether to list only models that are ready."""
 
 
 class IndexedModel(Described):
@@ -98,9 +98,9 @@ class IndexedModel(Described):
 
     name: str
     state: str
-    """READY, LOADING while a job builds it, UNAVAILABLE if it could not be built."""
+    """READY, LOADING while a job builds the map, or UNAVAILABLE if the map could not be built."""
     reason: str
-    """Why it could not be built."""
+    """Reason why the map could not be built."""
 
 
 @router.get("", operation_id="inference_server")

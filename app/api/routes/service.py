@@ -35,11 +35,11 @@ class Catalog(Described):
     """
 
     kernels: dict[str, dict[str, Any]]
-    """What may stand in `kernel`."""
+    """Kernels allowed in `kernel` of a spec, by kind."""
     samplers: dict[str, dict[str, Any]]
-    """What may stand in `sampler`."""
+    """Samplers allowed in `sampler` of a spec, by kind."""
     forms: dict[str, dict[str, Any]]
-    """What may stand in `form`."""
+    """Forms allowed in `form` of a spec, by kind."""
     diagnostics: dict[str, dict[str, Any]]
     """Options of the diagnostics, by kind."""
 
@@ -77,8 +77,8 @@ class Ready(Described):
 
     status: Literal["ready"]
     warnings: list[str] | None = None
-    """What an operator should look at: a store that has no room, so that writes are refused while all else is served;
-    or data that was cut off at its start. Absent if there is nothing.
+    """Warnings for the operator: the store has no room, so writes are refused while all other requests are served; or
+    data was cut off when the store started. Absent if there are no warnings.
     """
 
 
@@ -86,11 +86,11 @@ class Kept(Described):
     """Bytes and names in the store. Their limits are `max_store_bytes` and `max_store_names`."""
 
     bytes: int
-    """Of arrays, specs, and what jobs were given, keep and have made, with the room for maps that jobs build. What is
-    deleted or expires does not count any more.
+    """Bytes of arrays, specs, and the inputs, working data and results of jobs, plus the space reserved for maps that
+    jobs build. Deleted or expired data do not count.
     """
     names: int
-    """Maps, datasets and jobs."""
+    """Number of maps, datasets and jobs."""
 
 
 class Info(BaseModel):

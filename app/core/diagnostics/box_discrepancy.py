@@ -43,7 +43,7 @@ class BoxErrors(TypedDict):
     box: list[float]
     """Half the width of the box in each coordinate."""
     scales: list[ScaleError]
-    """In the order of `box_scales`."""
+    """Errors for each scale, in the order of `box_scales`."""
 
 
 class BoxDiscrepancy(Diagnostic):
@@ -61,9 +61,9 @@ class BoxDiscrepancy(Diagnostic):
     source = f"{QMC}, section 4, theorems 7 and 12"
 
     box: Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
-    """b_j, half the width of the box of differences; of a dataset, the ranges of its columns."""
+    """b_j, half the width of the box of differences; if a dataset is given, the ranges of its columns."""
     box_scales: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=20, fail_fast=True)] = (1.0, 0.5, 0.25)
-    """Factors of the box."""
+    """Factors by which the box is scaled."""
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without frequencies, and a box that is missing, given in two ways, or of another dimension."""

@@ -88,13 +88,13 @@ class CollisionErrors(TypedDict):
     """Number of pairs compared."""
     exact: Exact
     full: Collided
-    """For samples (i*, t*)."""
+    """Collisions of full samples (i*, t*)."""
     zero_bit: Collided
-    """For i* alone."""
+    """Collisions of i* alone."""
     b_bit: Collided
-    """For codes of b bits, corrected for agreement by chance."""
+    """Collisions of codes of b bits; the estimate is corrected for chance collisions."""
     rbf: RbfEstimate | None
-    """For the RBF kernel; null without gamma."""
+    """Estimates of the RBF kernel; null without gamma."""
 
 
 class Collisions(Diagnostic):
@@ -112,13 +112,13 @@ class Collisions(Diagnostic):
     source = f"{GMM}, section 3, (14), theorem 4"
 
     pairs: Annotated[int, Field(ge=1, le=1_000_000)] = 100_000
-    """Most pairs to look at."""
+    """Maximum number of pairs to compare."""
     bits: Annotated[int | None, Field(ge=1, le=16)] = None
-    """Of the b-bit codes; 8 if not given."""
+    """Number of bits b of the b-bit codes; 8 if not given."""
     bits_of: Literal["index", "mixed_index", "pair"] | None = None
-    """What those bits are taken from."""
+    """Number from which the bits of the b-bit codes are taken."""
     gamma: Positive | None = None
-    """Of the RBF kernel of theorem 4 to estimate too."""
+    """γ of the RBF kernel (theorem 4) to estimate as well."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

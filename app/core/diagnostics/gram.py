@@ -68,11 +68,11 @@ class Baseline(TypedDict):
     """Figures of maps with as many Monte Carlo frequencies."""
 
     seeds: int
-    """How many maps."""
+    """Number of Monte Carlo maps."""
     mean: Figures
-    """Over the maps."""
+    """Means over the maps."""
     sd: Figures | None
-    """Standard deviation of the sample; null for one map."""
+    """Sample standard deviations over the maps; null for one map."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -83,18 +83,17 @@ class GramErrors(TypedDict):
     """
 
     rows: int
-    """How many rows the matrix is of."""
+    """Number of rows of the Gram matrix."""
     form: str | None
-    """The form measured; null for hashes."""
+    """Form that was measured; null for hashes."""
     estimators: dict[str, Figures]
     """Figures of each estimator."""
     intervals: dict[str, tuple[float, float]]
-    """Of each estimator, where its relative_frobenius lies on as many other rows of the same source, in 95 % of cases.
-    """
+    """95 % interval of relative_frobenius for each estimator, on the same number of other rows of the same source."""
     monte_carlo: Baseline | None
-    """To compare with; null for hashes, and for 0 seeds."""
+    """Monte Carlo baseline; null for hashes, and for 0 seeds."""
     ratios: dict[str, dict[str, float | None]]
-    """Of each estimator, its figures over the mean of Monte Carlo; null where that is 0."""
+    """Figures of each estimator divided by the Monte Carlo means; null where the mean is 0."""
 
 
 class Gram(Diagnostic):
@@ -158,7 +157,7 @@ class Gram(Diagnostic):
         Hashes have no Monte Carlo baseline: they are independent draws themselves, and `variance` has their error.
 
         Raises:
-            InvalidInput: rows have no kernel, control variates are not defined, or errors leave float32.
+            InvalidInput: the kernel is undefined for rows, control variates are not defined, or errors leave float32.
         """
         vectors = rows["vectors"]
         n = vectors.shape[0]

@@ -96,7 +96,7 @@ class MaxErrors(TypedDict):
     samples: int
     """Number of δ in each ball."""
     diameters: list[DiameterError]
-    """In the order of the request."""
+    """Errors for each diameter, in the order of the request."""
 
 
 class MaxError(Diagnostic):
@@ -117,9 +117,9 @@ class MaxError(Diagnostic):
     source = f"{GQ}, theorems 2 and 3, figure 1"
 
     diameters: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=100, fail_fast=True)]
-    """M, in the rows' unit."""
+    """Largest |δ| of each ball, M, in the unit of the rows."""
     samples: Annotated[int, Field(ge=1, le=1_000_000)] = 10_000
-    """Points of each ball."""
+    """Number of δ drawn from each ball."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

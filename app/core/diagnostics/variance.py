@@ -71,7 +71,7 @@ class PairVariance(TypedDict):
     exact: float
     """The exact kernel."""
     closed_form: float | None
-    """The one of `closed_forms` that applies to this map; null if none is known."""
+    """Value in `closed_forms` that applies to this map; null if none is known."""
     closed_forms: ClosedForms
     empirical: Empirical
     rbf_empirical: Empirical | None
@@ -119,9 +119,9 @@ class Variance(Diagnostic):
     ] = None
     """Cosines ρ of pairs, instead of x and y."""
     gamma: Positive | None = None
-    """Of the RBF kernel estimated from hashes too."""
+    """γ of the RBF kernel to estimate from hashes as well."""
     repeats: Annotated[int, Field(ge=2, le=10_000)] = 200
-    """Maps of other seeds to simulate with."""
+    """Number of maps of other seeds in the simulation."""
     seed: Seed = 0
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:

@@ -285,11 +285,11 @@ class AdviceOptions(Frozen):
     """The map, rows and recall that an index is planned for."""
 
     map: Annotated[str, Field(pattern=NAME_PATTERN)]
-    """The map whose codes the index would keep."""
+    """Name of the map whose codes the index would keep."""
     dataset: Annotated[str, Field(pattern=NAME_PATTERN)]
-    """Rows like those that the index would hold, best all of them."""
+    """Name of a dataset of rows like those that the index would hold, ideally all of them."""
     k: Annotated[int, Field(ge=1, le=100)] = 10
-    """How many rows a search is to find."""
+    """Number of rows that a search is to find."""
     recall: Annotated[float, Field(gt=0, lt=1)] = 0.95
     """Share of the k most similar rows that a search is to find, on average."""
     keep: Literal["codes", "vectors"] = "vectors"

@@ -11,10 +11,10 @@ class Spread(TypedDict):
     """Distribution of the kernels of pairs."""
 
     low: float
-    """One in twenty is below."""
+    """5 % quantile: one pair in twenty is below it."""
     median: float
     high: float
-    """One in twenty is above."""
+    """95 % quantile: one pair in twenty is above it."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -48,7 +48,7 @@ class Checked(Found):
     """
 
     recall_standard_error: float
-    """Over the queries."""
+    """Standard error of the mean recall over the queries."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -83,9 +83,9 @@ class BandCurve(TypedDict):
     rows_per_band: int
     bands: list[int]
     predicted: list[Found]
-    """For each number of bands."""
+    """Predicted results for each number of bands."""
     checked: list[Found]
-    """Likewise, by hashing."""
+    """Measured results for each number of bands, from the map's own codes."""
 
 
 class ScannedCodes(TypedDict):
@@ -109,13 +109,13 @@ class Scan(ScannedCodes):
     """Results of a scan of the map's full codes, as an index keeps them."""
 
     microseconds: float
-    """Of a search, as measured."""
+    """Measured time of a search."""
     recall_of_search: float
     """Recall of a search."""
     serves: bool
-    """Whether a search surely has the recall that is wanted."""
+    """Whether a search safely reaches the requested recall."""
     narrower: list[ScannedCodes]
-    """What fewer hashes, or fewer bits of each, would do."""
+    """Results of scans with fewer hashes, or fewer bits per hash."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -123,13 +123,13 @@ class Costs(TypedDict):
     """Times of the parts of a search in nanoseconds, measured on the machine that computed the advice."""
 
     search: float
-    """Of a search, beside the others."""
+    """Fixed time of a search, excluding the other parts."""
     scanned_row: float
-    """Of a row that is compared in its turn."""
+    """Time to compare one row in a scan."""
     candidate: float
-    """Of a row that is found in a band and compared."""
+    """Time per row found in a band and compared."""
     band: float
-    """Of looking a band up."""
+    """Time to look up one band."""
 
 
 class Chosen(TypedDict):
@@ -144,25 +144,25 @@ class Advice(TypedDict):
     """How to search the rows of a dataset by codes of a map."""
 
     rows: int
-    """How many were searched: all of the dataset but the queries."""
+    """Number of rows searched: all rows of the dataset except the queries."""
     queries: int
-    """How many rows of the dataset were queries."""
+    """Number of rows of the dataset used as queries."""
     k: int
     recall: float
     keep: Literal["codes", "vectors"]
     candidates: int
-    """Most rows that a search of bands may look at, on average."""
+    """Maximum mean number of rows that a search by bands may look at."""
     s: int
-    """Hashes of a row."""
+    """Number of hashes per row."""
     bits: int
-    """Of each, in bands."""
+    """Number of bits of each hash that bands use."""
     similarities: SimilarityProfile
     bandings: list[Banding]
-    """For each number of rows per band the fewest bands that have the recall, or all there are."""
+    """For each number of rows per band: the fewest bands that reach the recall, or all available bands."""
     curves: list[BandCurve]
     scan: Scan
     costs: Costs
     best: Chosen | Literal["scan"]
-    """Bands, or `scan`: to compare all codes."""
+    """Recommended bands, or `scan` to compare all codes."""
     why: str
-    """Why that is the best."""
+    """Reason for the recommendation."""

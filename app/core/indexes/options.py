@@ -29,14 +29,14 @@ class DuplicatesOptions(Frozen):
     """Which vectors count as duplicates."""
 
     min_similarity: Annotated[float, Field(gt=0, le=1)]
-    """The estimated similarity of two vectors that makes them of one cluster."""
+    """Estimated similarity from which two vectors belong to the same cluster."""
 
 
 class SearchOptions(Frozen):
     """How many vectors to return for each query, and which."""
 
     k: Annotated[int, Field(ge=1, le=MOST_RESULTS)] = 10
-    """Most vectors for each query."""
+    """Maximum number of vectors returned for each query."""
     min_similarity: (
         Annotated[float, Field(ge=0, le=1, description="The similarity that a vector must have to be found.")] | None
     ) = None

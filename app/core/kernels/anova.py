@@ -81,9 +81,9 @@ class Windows(Frozen):
     """All placements of a patch in an image. The coordinates of a vector are the pixels, row by row."""
 
     image_shape: tuple[Extent, Extent]
-    """Rows and columns of pixels, input_dim in all."""
+    """Number of rows and columns of pixels of the image; their product is input_dim."""
     patch_shape: tuple[Extent, Extent]
-    """Rows and columns of pixels in a patch."""
+    """Number of rows and columns of pixels of a patch."""
 
     def subsets(self) -> tuple[tuple[int, ...], ...]:
         """Return the pixels of each placement, as coordinates."""
@@ -116,9 +116,9 @@ class Anova(ShiftInvariantKernel):
     kind: Literal["anova"]
     length_scale: LengthScale = Field(description=LENGTH_SCALE)
     subsets: Annotated[tuple[Subset, ...], Field(min_length=1, max_length=_MOST_SUBSETS, fail_fast=True)] | None = None
-    """Lists of coordinates, counted from 0; instead of `windows`."""
+    """Subsets, each a list of coordinates counted from 0; instead of `windows`."""
     windows: Windows | None = None
-    """All patches of an image, instead of `subsets`."""
+    """All patches of an image as subsets; instead of `subsets`."""
     weights: Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
     """Factor of each subset's kernel, one per subset; 1 if not given."""
 

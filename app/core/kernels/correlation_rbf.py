@@ -30,7 +30,7 @@ class CorrelationRbf(ShiftInvariantKernel):
 
     kind: Literal["correlation_rbf"]
     gamma: Annotated[float, Field(gt=0)]
-    """γ, without unit; the kernel is exp(−γ) for rows at right angles."""
+    """γ, dimensionless; the kernel is exp(−γ) for orthogonal rows."""
 
     @property
     def scale_field(self) -> str:

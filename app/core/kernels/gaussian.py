@@ -29,7 +29,7 @@ class Gaussian(ProductKernel):
     kind: Literal["gaussian"]
     length_scale: LengthScale = Field(default_factory=float, description=LENGTH_SCALE)  # unlike a default, not shown
     sigma: LengthScale | None = Field(None, exclude=True)
-    """σ_j, another name of length_scale."""
+    """σ_j, another name for length_scale."""
     gamma: LengthScale | None = Field(None, exclude=True)
     """1/(2σ_j²), instead of length_scale: one number, or one per coordinate."""
 

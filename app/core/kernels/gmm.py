@@ -43,7 +43,7 @@ class GeneralizedMinMax(AnyKernel):
 
     kind: Literal["gmm"]
     p: Annotated[float, Field(gt=0, le=1e6)] = 1.0
-    """Power of the tunable kernel; 1 is the paper's."""
+    """Power p of the tunable kernel; the paper uses 1."""
     center: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = None
     """Subtracted from each vector before the transform, one entry per coordinate; 0 if not given."""
 
@@ -74,7 +74,10 @@ class GeneralizedMinMax(AnyKernel):
         return np.logical_not(self.subtract_center(dense(rows)).any(axis=1))
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """Return the rows unchanged; InvalidInput names rows that are all zero after centering: they have no kernel."""
+        """Return the rows unchanged.
+
+        InvalidInput names the rows for which the kernel is undefined: those that are all zero after centering.
+        """
         empty = np.flatnonzero(self.empty(rows))
         if empty.size:
             raise InvalidInput(f"row {name_rows(empty)} is all zero (after centering)", f"{pointer}/{empty[0]}")

@@ -33,7 +33,7 @@ class Matern(ScaledKernel):
 
     kind: Literal["matern"]
     nu: Annotated[float, Field(gt=0, le=1e6)]
-    """ν; ½ is exp(−r), ∞ the Gaussian kernel."""
+    """Smoothness ν: ½ is the kernel exp(−r), and ν → ∞ the Gaussian kernel."""
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """Return one more than the number of coordinates, for the chi-square variable."""

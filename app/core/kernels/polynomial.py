@@ -34,11 +34,11 @@ class Polynomial(AnyKernel):
 
     kind: Literal["polynomial"]
     degree: Annotated[int, Field(ge=1, le=1000)]
-    """The power, a whole number."""
+    """Power, a whole number."""
     gamma: Positive | None = None
-    """γ, what products are multiplied by; 1/input_dim if not given."""
+    """γ, factor of the inner products; 1/input_dim if not given."""
     coef0: Annotated[float, Field(ge=0)] = 1.0
-    """Added to products; 0 leaves products of exactly `degree` entries."""
+    """Constant added to γ x·y; if 0, features are products of exactly `degree` entries."""
 
     @property
     def compares_sparse(self) -> bool:

@@ -39,7 +39,7 @@ class RationalQuadratic(ScaledKernel):
 
     kind: Literal["rational_quadratic"]
     alpha: Annotated[float, Field(gt=0, le=1e6)]
-    """α; the kernel falls like r^(−2α), and ∞ is the Gaussian kernel."""
+    """α: the kernel decays like r^(−2α) for large r; α → ∞ is the Gaussian kernel."""
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """Return one more than the number of coordinates, for the variance."""

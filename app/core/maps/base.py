@@ -182,11 +182,17 @@ class FeatureMap(ABC):
         return self.spec.kernel.pairs(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
 
     def compared_exactly(self, rows: Rows, pointer: str = "") -> Rows:
-        """Return the rows as the exact kernel compares them, in float64; InvalidInput names rows without a kernel."""
+        """Return rows as the exact kernel compares them, in float64.
+
+        InvalidInput names the rows for which the kernel is undefined.
+        """
         return self.spec.kernel.prepare(in_dtype(rows, np.dtype(np.float64)), pointer)
 
     def prepare_rows(self, rows: Rows, pointer: str) -> Rows:
-        """Return the rows as the map compares them, in its dtype; InvalidInput names rows without a kernel."""
+        """Return rows as the map compares them, in its dtype.
+
+        InvalidInput names the rows for which the kernel is undefined.
+        """
         return self.kernel.prepare(in_dtype(rows, self.spec.numpy_dtype), pointer)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:

@@ -73,16 +73,16 @@ class BaseSpec(Frozen):
     kernel: AnyKernel
     sampler: AnySampler
     s: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
-    """Number of frequencies, or of hashes where codes are given; not needed by rules that dictate it."""
+    """Number of frequencies, landmarks or hashes; not needed for samplers that determine it themselves."""
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
-    """Source of every random choice. Maps of one seed share them, and so err alike."""
+    """Seed of all random choices. Maps with the same seed share these choices, so their errors are correlated."""
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
     normalize: bool = False
-    """Scale each feature row to unit L2 norm."""
+    """Whether to scale each feature row to unit L2 norm."""
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
     # Left out if there is no input, so that the text of such a spec stays as it was before inputs existed.
     input: Annotated[Input | None, Field(exclude_if=lambda value: value is None)] = None
-    """What is done to each row first."""
+    """Preprocessing of each row before anything else."""
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:

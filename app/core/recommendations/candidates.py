@@ -61,7 +61,7 @@ class LabelColumn(Frozen):
     """Labels that are a column of a dataset."""
 
     column: Annotated[int, Field(ge=0)] = 0
-    """Its number, from 0 on."""
+    """Column number, counted from 0."""
     dataset: (
         Annotated[
             str,

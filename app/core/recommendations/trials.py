@@ -73,7 +73,7 @@ class Skipped(TypedDict):
 
     sampler: Annotated[dict[str, Any], DumpOf(Sampler)]
     columns: int
-    """Within so many."""
+    """Maximum number of output columns that was allowed."""
     reason: str | None
 
 

@@ -31,7 +31,7 @@ class DenseGrid(FrequencySampler):
 
     kind: Literal["dense_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=_MOST_NODES)]
-    """L, nodes of the one-dimensional rule."""
+    """L, number of nodes of the one-dimensional rule."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

@@ -31,9 +31,9 @@ class DigitalNet(PointSampler):
 
     kind: Literal["digital_net"]
     alpha: Annotated[int, Field(ge=1, le=4)] = 2
-    """Order: how many coordinates are interlaced into one."""
+    """Order: number of coordinates whose digits are interlaced into one."""
     scramble: bool = True
-    """Digital shift; without it the first point, the origin, is left out."""
+    """Whether to apply a random digital shift. Without a shift, the first point, the origin, is left out."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions: each takes `alpha` of the 21,201 coordinates that have direction numbers."""

@@ -45,9 +45,9 @@ class GlobalAdaptive(LearningFields, LearnedSampler):
 
     kind: Literal["global_adaptive"]
     base: Points = Halton(kind="halton")
-    """Sampler of the frequencies to start from."""
+    """Sampler that draws the initial frequencies."""
     iterations: Annotated[int, Field(ge=1, le=100_000)] = 200
-    """Steps of the minimisation."""
+    """Number of steps of the minimisation."""
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Return the memory of drawing the base, of the minimisation and, with differences data, of the rows."""

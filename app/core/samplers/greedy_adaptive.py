@@ -60,11 +60,11 @@ class GreedyAdaptive(LearningFields, LearnedSampler):
 
     kind: Literal["greedy_adaptive"]
     base: Points = Halton(kind="halton")
-    """Sampler of the frequencies to start from."""
+    """Sampler that draws the initial frequencies."""
     iterations: Annotated[int, Field(ge=1, le=100_000)] = 100
-    """Steps for each frequency, at most."""
+    """Maximum number of steps for each frequency."""
     starts: Annotated[int, Field(ge=1, le=8)] = 3
-    """Frequencies of the base from which each search starts; the paper has one."""
+    """Number of base frequencies from which each search starts; the paper uses one."""
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Return the memory of drawing the base, of the set and, with differences data, of the rows."""

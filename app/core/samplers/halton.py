@@ -37,11 +37,13 @@ class Halton(PointSampler):
 
     kind: Literal["halton"]
     scramble: Literal["random", "reverse_radix", "none"] = "random"
-    """Permutations of the digits: drawn anew for every digit, the bit reversal, or none."""
+    """Permutations of the digits. random: a random permutation for every digit. reverse_radix: bit reversal. none: no
+    permutation.
+    """
     skip: Annotated[int, Field(ge=0, le=1 << 31)] = 0
-    """Points left out at the start."""
+    """Number of points left out at the start of the sequence."""
     leap: Annotated[int, Field(ge=0, le=1 << 20)] = 0
-    """Points left out between one taken and the next."""
+    """Number of points left out between two points that are used."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions, and a leap that would never change the first digit of a coordinate."""

@@ -54,9 +54,9 @@ class Lattice(LearningFields, PointSampler):
 
     kind: Literal["lattice"]
     shift: bool = True
-    """False moves the lattice by half a step instead of at random."""
+    """Whether to shift the lattice at random; if false, it is shifted by half a step."""
     learn: bool = False
-    """Search a vector for this kernel on the box, instead of the one for all."""
+    """Whether to search for a generating vector for this kernel and box instead of using the general one."""
 
     @property
     def learns(self) -> bool:

@@ -194,9 +194,12 @@ class LearningFields(Frozen):
         ),
     ] = Differences.box
     box: Positive | Annotated[tuple[Positive, ...], Field(fail_fast=True)] | None = None
-    """b_j, half the width of the box of differences: one number for all, or a list of one each."""
+    """b_j, half the width of the box of differences: one number for all coordinates, or a list with one per coordinate.
+    """
     dataset: Dataset | None = None
-    """Instead of box: b_j is the range of column j of this dataset. With differences data, its rows."""
+    """Name of a dataset, instead of `box`: b_j is the range of its column j. With differences data, the sampler learns
+    from the rows of this dataset.
+    """
     box_scale: Positive | None = Field(
         default_factory=_default_scale,
         description=f"Factor of the box; if not given, {_SCALE_OF_A_BOX:g} with box and {_SCALE_OF_A_DATASET:g} with "

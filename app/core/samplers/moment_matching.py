@@ -40,7 +40,7 @@ class MomentMatching(FrequencySampler):
 
     kind: Literal["moment_matching"]
     base: Points = MonteCarlo(kind="monte_carlo")
-    """Sampler of the frequencies that are moved; their gain is kept."""
+    """Sampler that draws the frequencies to be moved; the advantage of its points over independent draws is kept."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

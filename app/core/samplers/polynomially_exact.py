@@ -50,9 +50,9 @@ class PolynomiallyExact(FrequencySampler):
 
     kind: Literal["polynomially_exact"]
     degree: Annotated[int, Field(ge=0, le=_MOST_DEGREE)]
-    """R, the total degree."""
+    """R, total degree to which the weights are exact."""
     candidates: Annotated[int, Field(ge=1, le=1 << 20)] | None = None
-    """Random candidates; if not given, three an equation, and more where those do not do."""
+    """Number of random candidates; if not given, three per equation, and more if these are not enough."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

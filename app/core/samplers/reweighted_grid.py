@@ -57,13 +57,15 @@ class ReweightedGrid(LearnedSampler):
 
     kind: Literal["reweighted_grid"]
     points_per_dim: Annotated[int, Field(ge=2, le=200)] = 5
-    """L, nodes of the one-dimensional rule."""
+    """L, number of nodes of the one-dimensional rule."""
     candidates: Annotated[int, Field(ge=1, le=_MOST_CANDIDATES)] | None = None
-    """Grid points drawn to choose from; if not given, two for each of the s."""
+    """Number of grid points drawn as candidates; 2s if not given."""
     dataset: Dataset
-    """Rows to fit the kernel on."""
+    """Name of the dataset to whose rows the kernel is fitted."""
     pairs: Annotated[int, Field(ge=1, le=_MOST_PAIRS)] = 124_750
-    """Fitted are all pairs of as many rows as make at most so many."""
+    """Maximum number of pairs of different rows in the fit. The number of rows is the largest n with n(n − 1)/2 ≤
+    pairs; all their pairs are fitted.
+    """
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

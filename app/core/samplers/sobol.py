@@ -43,7 +43,7 @@ class Sobol(PointSampler):
 
     kind: Literal["sobol"]
     scramble: bool = True
-    """False gives the plain sequence without its first point, the origin."""
+    """Whether to scramble the points; if false, the plain sequence is used without its first point, the origin."""
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse more than the 21,201 dimensions for which direction numbers are known."""

@@ -36,7 +36,7 @@ class SparseGrid(FrequencySampler):
 
     kind: Literal["sparse_grid"]
     level: Annotated[int, Field(ge=0, le=_MOST_LEVEL)]
-    """Most that the levels of all coordinates sum to."""
+    """Maximum sum of the levels of all coordinates."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

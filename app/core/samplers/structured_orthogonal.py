@@ -55,7 +55,9 @@ class StructuredOrthogonal(FrequencySampler):
 
     kind: Literal["structured_orthogonal"]
     radii: Literal["stratified", "independent"] = "stratified"
-    """How lengths are drawn: in every block one from each of D equal parts of their law, or freely."""
+    """How row lengths are drawn. stratified: in every block, one from each of D equally probable parts of their law.
+    independent: independently.
+    """
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse kernels without a law of lengths, dimensions too few for nearly uniform directions, and too many."""

@@ -29,7 +29,7 @@ class SubsampledGrid(FrequencySampler):
 
     kind: Literal["subsampled_grid"]
     points_per_dim: Annotated[int, Field(ge=1, le=200)]
-    """L, nodes of the one-dimensional rule."""
+    """L, number of nodes of the one-dimensional rule."""
 
     def off_law(self, input_dim: int) -> str | None:
         """Return that coordinates take only the few values of the rule's nodes."""

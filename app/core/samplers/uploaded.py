@@ -32,7 +32,7 @@ class Uploaded(FrequencySampler):
 
     kind: Literal["uploaded"]
     frequencies: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
-    """Rows w_l of input_dim entries, in units of 1/coordinate."""
+    """Frequencies w_l, each a list of input_dim numbers, in units of 1/coordinate."""
     weights: Annotated[tuple[float, ...], Field(fail_fast=True)] | None = None
     """One per frequency, of either sign; 1/s if not given."""
 

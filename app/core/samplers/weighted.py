@@ -48,9 +48,9 @@ class Weighted(LearningFields, LearnedSampler):
 
     kind: Literal["weighted"]
     base: Points = Halton(kind="halton")
-    """Sampler of the frequencies."""
+    """Sampler that draws the frequencies."""
     normalize_weights: bool = False
-    """Scale the weights to sum 1, so that k(x, x) is 1."""
+    """Whether to scale the weights to a sum of 1, so that k(x, x) is 1."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:

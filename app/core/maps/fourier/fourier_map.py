@@ -246,7 +246,10 @@ class FourierMap(FeatureMap):
         return cls.gives if unequal(spec) is None else cls.gives - {Gives.codes}
 
     def transform(self, rows: Rows, pause: Pause = no_pause) -> Array:
-        """Compute features; InvalidInput for rows without a kernel, or if a phase could leave the dtype's range."""
+        """Compute features.
+
+        InvalidInput if the kernel is undefined for a row, or if a phase could leave the dtype's range.
+        """
         rows = self._in_range(rows, "/vectors")
         return self._features.of(rows, slice(0, self.n_frequencies), pause, self._features.norms_differ)
 
@@ -316,7 +319,7 @@ class FourierMap(FeatureMap):
         return rates if exact is None else rates | {"exact": exact}
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput for rows without a kernel, or if a phase could leave the dtype's range."""
+        """Raise InvalidInput if the kernel is undefined for a row, or if a phase could leave the dtype's range."""
         self._in_range(rows, pointer)
 
     def operations(self, rows: Rows) -> int:

@@ -150,7 +150,8 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
 
     Raises:
         InvalidInput: there is no such dataset, it has other columns than the map, fewer training rows than the sampler
-            asks for, rows without a kernel, or kernels so large or small that sums of them leave the range of float64.
+            asks for, rows for which the kernel is undefined, or kernels so large or small that sums of them leave the
+            range of float64.
     """
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
     n = found.shape[0]
@@ -385,7 +386,7 @@ class LandmarkMap(FeatureMap):
         return self._of(rows, "/vectors", pause)
 
     def check_rows(self, rows: Rows, pointer: str) -> None:
-        """Raise InvalidInput for rows without a kernel, or with kernels or features beyond the dtype."""
+        """Raise InvalidInput if the kernel is undefined for a row, or kernels or features leave the dtype's range."""
         self._features.check(self.prepare_rows(rows, pointer))
 
     def operations(self, rows: Rows) -> int:

@@ -49,13 +49,14 @@ class Landmarks(AnySampler):
 
     kind: Literal["landmarks"]
     selection: Annotated[Selection, Field(strict=False)] = Selection.rp_cholesky
-    """rp_cholesky: each with probability proportional to what those before it leave of k(x, x). k_means: centres of
-    clusters. leverage: by ridge leverage scores. uniform: any row alike.
+    """How landmarks are selected. rp_cholesky: each row with probability proportional to the part of k(x, x) that
+    earlier landmarks do not explain. k_means: cluster centres. leverage: by ridge leverage scores. uniform: all rows
+    with equal probability.
     """
     dataset: Dataset
     """Name of the dataset whose rows become landmarks."""
     rows: Annotated[int, Field(ge=1)] | None = None
-    """Rows of the dataset to learn from, a sample by the seed; all but those held out if not given."""
+    """Number of rows of the dataset to learn from, sampled by the seed; all rows that are not held out if not given."""
 
     @classmethod
     def suggest(cls, kernel: AnyKernel, input_dim: int, most: int, dataset: str | None) -> tuple[Self, ...]:
@@ -75,9 +76,9 @@ class SparseRow(Frozen):
     """A row given by its entries that are not 0."""
 
     indices: tuple[Annotated[int, Field(ge=0)], ...] = Field(fail_fast=True)
-    """Columns, increasing."""
+    """Column numbers, in increasing order."""
     values: tuple[float, ...] = Field(fail_fast=True)
-    """One for each of the indices."""
+    """Entries, one for each of the `indices`."""
 
 
 Row = Annotated[
@@ -99,7 +100,8 @@ class UploadedLandmarks(AnySampler):
 
     kind: Literal["uploaded_landmarks"]
     landmarks: Annotated[tuple[Row, ...], Field(min_length=1, fail_fast=True)]
-    """Lists of input_dim numbers, or objects of indices and values, in the unit of the vectors."""
+    """Landmarks, each a list of input_dim numbers or an object with `indices` and `values`, in the unit of the vectors.
+    """
 
     def check_rows(self, input_dim: int) -> None:
         """Raise InvalidInput for landmarks that mix both forms, have another width, or have columns out of order."""
