@@ -9,7 +9,7 @@ An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `
 - `codes.<block>`: the hash of its tag and its codes, in blocks of `BLOCK` slots. A block has its full length from the
   start, because the server allocates twice the length for a string that grows;
 - `ids.<block>`: the ids of a block in the order of their slots, each after its length;
-- `slots.<bucket>`: hashes from ids to slots, `BUCKETS` of them, so that each is short enough for the compact encoding;
+- `slots.<bucket>`: hashes from ids to slots, 4,096 of them, so that each is short enough for the compact encoding;
 - `vectors.<block>`: a hash from positions in a block to vectors, if the index keeps vectors.
 
 While a job holds a name, only the manifest exists; the index starts empty once the job has found its bands.
@@ -33,12 +33,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.indexes import labels
-from app.store import identity
+from app.store import identity, lua
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledge, check_room, inside
 from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, now
-from app.store.named import LUA, RECEIPT_SECONDS, LivingManifest, LivingStore, NameTaken, Reservation, State, end
+from app.store.named import LUA, LivingManifest, LivingStore, NameTaken, Reservation, State, end
 
 Keep = Literal["codes", "vectors"]
 
@@ -141,8 +141,8 @@ class IndexStore(LivingStore[IndexManifest]):
     def __init__(self, client: redis.Redis, quota: Quota = UNLIMITED) -> None:
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
-        made = [client.register_script(script) for script in ALL]
-        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors = made
+        registered = [client.register_script(_SHARED + lua.read(f"indexes/{name}")) for name in _SCRIPTS]
+        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors = registered
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
@@ -306,260 +306,7 @@ def _stride(manifest: IndexManifest) -> int:
 
 
 BLOCK = 128
-BUCKETS = 4096
 MARK_BYTES = 8
 """Bytes of the hash of a tag."""
-_RECEIPTS = 128
-# Most keys passed to one call.
-_AT_ONCE = 500
-
-# KEYS: manifest. ARGV: token.
-_INDEX = f"""{LUA}
-local BLOCK = {BLOCK}
-local own = entry_at(KEYS[1], ARGV[1])
-local function at(part) return own .. ':' .. part end
-local function is_there()
-  local _, found = manifest(KEYS[1])
-  return found.token == ARGV[1]
-end
-local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
-local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
-local function n_blocks(size) return math.ceil(size / BLOCK) end
--- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
-local function with_all_keys(call)
-  local some = {{at('state'), at('revisions')}}
-  local function take(key)
-    table.insert(some, key)
-    if #some >= {_AT_ONCE} then call(some) some = {{}} end
-  end
-  for block = 0, n_blocks(state('size')) - 1 do
-    for _, part in ipairs({{'codes.', 'ids.', 'vectors.'}}) do take(at(part .. block)) end
-  end
-  for bucket = 0, {BUCKETS - 1} do take(at(string.format('slots.%03x', bucket))) end
-  call(some)
-end
--- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
-local touched = {{}}
-local function touch(key) touched[key] = true return key end
-local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0) end
-local function live_on()
-  local left = redis.call('PTTL', KEYS[1])
-  if left < 0 then return end
-  for key in pairs(touched) do redis.call('PEXPIRE', key, left + 1000) end
-end
-local function owner()
-  local entry = redis.call('HGET', ENTRIES, own)
-  return entry and string.match(entry, '^%d+ %d+ (.*)$') or ''
-end
--- The bytes of those who have put vectors in and do not own the index.
-local function shares()
-  local found, read = {{}}, redis.call('HGETALL', at('state'))
-  for i = 1, #read, 2 do
-    local who = string.match(read[i], '^of (.*)$')
-    if who then found[who] = tonumber(read[i + 1]) end
-  end
-  return found
-end
-local function with_all_entries(call)
-  call(own)
-  for who in pairs(shares()) do call(own .. ' ' .. who) end
-end
--- Enters the bytes of an index that somebody has changed by so many.
-local function share_out(bytes, who, grown)
-  local found, owned = shares(), bytes
-  if who ~= owner() then found[who] = (found[who] or 0) + grown end
-  for other, before in pairs(found) do
-    local field, entry = 'of ' .. other, own .. ' ' .. other
-    local share = math.max(0, math.min(before, owned))
-    owned = owned - share
-    if other ~= who and share == before then
-      -- as it is already
-    elseif share > 0 then
-      redis.call('HSET', at('state'), field, share)
-      book(entry, share, 0, other)
-      lives_as(entry, KEYS[1])
-    else
-      redis.call('HDEL', at('state'), field)
-      unbook(entry)
-    end
-  end
-  book(own, owned, 1, owner())
-  lives_as(own, KEYS[1])
-end
--- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
-local function changed(blocks, size, bytes, who, grown)
-  local revision = state('revision') + 1
-  local written = struct.pack('<I4', revision % 4294967296)
-  for block in pairs(blocks) do
-    if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
-  end
-  redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
-  share_out(bytes, who, grown)
-  live_on()
-end
-"""
-
-# KEYS: manifest, listing. ARGV: token, manifest, name, time to live in seconds ('' for ever), owner, most bytes, most
-# names. Returns the limit that would be exceeded, if any, and the manifest stored then.
-CREATE = f"""{_INDEX}
-local stored, found = manifest(KEYS[1])
-if stored and not failed(found) then return {{false, stored}} end
-sweep()
-local limit = passed(ARGV[5], 0, 1, ARGV[6], ARGV[7])
-if limit then return {{limit, ''}} end
-drop_spec(KEYS[1], found)
-if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[4]) end
-redis.call('ZADD', KEYS[2], 0, ARGV[3])
-begin()
-live_on()
-book(own, 0, 1, ARGV[5])
-lives(own, ARGV[4])
-return {{false, ARGV[2]}}
-"""
-
-# KEYS: manifest. ARGV: token, the current manifest, the new manifest, time to live in seconds from now on ('' for
-# ever). Returns 0 if another manifest is stored, else 1. If the new manifest no longer has a job, the index starts
-# empty.
-RENEW = f"""{_INDEX}
-local stored, found = manifest(KEYS[1])
-if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
-if found.job and not cjson.decode(ARGV[3]).job then begin() end
-if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3]) else redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4]) end
-with_all_keys(function(some)
-  for _, key in ipairs(some) do
-    if ARGV[4] == '' then redis.call('PERSIST', key) else redis.call('EXPIRE', key, ARGV[4] + 1) end
-  end
-end)
-with_all_entries(function(entry) lives(entry, ARGV[4]) end)
-return 1
-"""
-
-# KEYS: manifest, listing. ARGV: token, manifest, name, receipt. Returns 1 if this call, or the first try of it, has
-# deleted the index.
-DELETE = f"""{_INDEX}
-if redis.call('EXISTS', receipt(ARGV[4])) == 1 then return 1 end
-if redis.call('GET', KEYS[1]) ~= ARGV[2] then return 0 end
-redis.call('DEL', KEYS[1])
-redis.call('ZREM', KEYS[2], ARGV[3])
-with_all_entries(unbook)
-with_all_keys(function(some) redis.call('UNLINK', unpack(some)) end)
-redis.call('UNLINK', at('receipts'))
-leave(ARGV[4])
-return 1
-"""
-
-# KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most vectors
-# ('' for no limit), owner who adds them; then for each vector its id, its tag hash with its codes, and the vector
-# itself ('' if not kept). Ids are distinct. Returns the limit that would be exceeded, if any; nil if the index is gone.
-UPSERT = f"""{_INDEX}
-if not is_there() then return false end
-local BY, FIRST, stride, size, bytes = ARGV[6], 7, tonumber(ARGV[2]), state('size'), state('bytes')
-local slots, before, n_new = {{}}, size, 0
-local grown = 0
-for i = FIRST, #ARGV, 3 do
-  local id, vector = ARGV[i], ARGV[i + 2]
-  local slot = tonumber(redis.call('HGET', bucket_of(id), id))
-  slots[i], grown = slot, grown + #vector
-  if not slot then n_new, grown = n_new + 1, grown + stride + 2 * #id
-  elseif ARGV[3] == '1' then
-    grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
-  end
-end
-if ARGV[5] ~= '' and n_new > 0 and size + n_new > tonumber(ARGV[5]) then
-  return {{'vectors', tonumber(ARGV[5]), size + n_new}}
-end
-sweep()
-local limit = passed(BY, grown, 0, ARGV[4], '')
-if limit then return limit end
-local blocks, ids = {{}}, {{}}
-for i = FIRST, #ARGV, 3 do
-  local id, slot = ARGV[i], slots[i]
-  if not slot then
-    slot, size = size, size + 1
-    redis.call('HSET', touch(bucket_of(id)), id, slot)
-  end
-  local block, place = math.floor(slot / BLOCK), slot % BLOCK
-  local codes = touch(at('codes.' .. block))
-  if slot >= before then
-    if not ids[block] then ids[block] = {{}} end
-    table.insert(ids[block], struct.pack('<I2c0', #id, id))
-    if place == 0 then redis.call('SETRANGE', codes, BLOCK * stride - 1, '\\0') end
-  end
-  redis.call('SETRANGE', codes, place * stride, ARGV[i + 1])
-  if ARGV[3] == '1' then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
-  blocks[block] = true
-end
-for block, more in pairs(ids) do
-  local key = touch(at('ids.' .. block))
-  redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
-end
-changed(blocks, size, bytes + grown, BY, grown)
-return {{''}}
-"""
-
-# KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept, id, receipt, owner who removes it.
-# Returns 1 if this call, or the first try of it, has deleted the vector, 0 if there is none, nil if the index is gone.
-REMOVE = f"""{_INDEX}
-if not is_there() then return false end
-local receipts = redis.call('GET', at('receipts')) or ''
-if string.find(receipts, ARGV[5], 1, true) then return 1 end
-local id, stride, size = ARGV[4], tonumber(ARGV[2]), state('size')
-local slot = tonumber(redis.call('HGET', bucket_of(id), id))
-if not slot then return 0 end
-local function ids_of(block)
-  local text, found, i = redis.call('GET', at('ids.' .. block)), {{}}, 1
-  while i <= #text do found[#found + 1], i = struct.unpack('<I2c0', text, i) end
-  return found
-end
-local function keep_ids(block, found)
-  local written = {{}}
-  for i, one in ipairs(found) do written[i] = struct.pack('<I2c0', #one, one) end
-  redis.call('SET', touch(at('ids.' .. block)), table.concat(written))
-end
-local last = size - 1
-local block, place, from, of = math.floor(slot / BLOCK), slot % BLOCK, math.floor(last / BLOCK), last % BLOCK
-local gone = stride + 2 * #id
-if ARGV[3] == '1' then gone = gone + redis.call('HSTRLEN', at('vectors.' .. block), place) end
-redis.call('HDEL', bucket_of(id), id)
-local of_last = ids_of(from)
-local moved = of_last[of + 1]
-of_last[of + 1] = nil
-if slot ~= last then
-  local row = redis.call('GETRANGE', at('codes.' .. from), of * stride, (of + 1) * stride - 1)
-  redis.call('SETRANGE', touch(at('codes.' .. block)), place * stride, row)
-  redis.call('HSET', touch(bucket_of(moved)), moved, slot)
-  if ARGV[3] == '1' then
-    redis.call('HSET', touch(at('vectors.' .. block)), place, redis.call('HGET', at('vectors.' .. from), of))
-  end
-  local here = block == from and of_last or ids_of(block)
-  here[place + 1] = moved
-  if block ~= from then keep_ids(block, here) end
-end
-if ARGV[3] == '1' then redis.call('HDEL', at('vectors.' .. from), of) end
-if of == 0 then
-  redis.call('DEL', at('codes.' .. from), at('ids.' .. from))
-  local revisions = redis.call('GETRANGE', at('revisions'), 0, 4 * from - 1)
-  if from == 0 then redis.call('DEL', at('revisions')) else redis.call('SET', touch(at('revisions')), revisions) end
-else
-  redis.call('SETRANGE', touch(at('codes.' .. from)), of * stride, string.rep('\\0', stride))
-  keep_ids(from, of_last)
-end
-receipts = string.sub(receipts .. ARGV[5], -{_RECEIPTS * _RECEIPT_BYTES})
-redis.call('SET', at('receipts'), receipts, 'EX', {RECEIPT_SECONDS})
-changed({{[block] = true, [from] = true}}, last, state('bytes') - gone, ARGV[6], -gone)
-return 1
-"""
-
-# KEYS: manifest. ARGV: token, ids. Returns the vectors with these ids, nil for each that does not exist; nil if the
-# index is gone.
-VECTORS = f"""{_INDEX}
-if not is_there() then return false end
-local found = {{}}
-for i = 2, #ARGV do
-  local slot = tonumber(redis.call('HGET', bucket_of(ARGV[i]), ARGV[i]))
-  found[i - 1] = slot and redis.call('HGET', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK) or false
-end
-return found
-"""
-
-ALL = (CREATE, RENEW, DELETE, UPSERT, REMOVE, VECTORS)
+_SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK)
+_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors"

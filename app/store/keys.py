@@ -21,7 +21,7 @@ import redis
 import redis.asyncio
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from app.store import identity
+from app.store import identity, lua
 from app.store.connection import acknowledge, inside, places_of
 from app.store.errors import store_errors
 from app.store.manifest import now
@@ -40,24 +40,9 @@ _SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
 # A call that is repeated because its reply was lost must recognise what its first try has done, whatever has changed
 # since. So a revocation leaves a trace for longer than a client library repeats a call.
 
-# KEYS: keys, state, trace. ARGV: id, record, new state, most keys. Returns 1, or 0 if there are too many keys.
-_CREATE = """
-if redis.call('EXISTS', KEYS[3]) == 1 then return 1 end
-if redis.call('HGET', KEYS[1], ARGV[1]) == false and #redis.call('HGETALL', KEYS[1]) >= 2 * ARGV[4] then return 0 end
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])
-redis.call('SET', KEYS[2], ARGV[3])
-return 1
-"""
+_CREATE = lua.read("keys/create")
 
-# KEYS: keys, state, trace. ARGV: id, new state. Returns 1, or 0 if there is no such key.
-_REVOKE = f"""
-if redis.call('HDEL', KEYS[1], ARGV[1]) == 0 then
-  return redis.call('GET', KEYS[3]) == ARGV[2] and 1 or 0
-end
-redis.call('SET', KEYS[2], ARGV[2])
-redis.call('SET', KEYS[3], ARGV[2], 'EX', {RECEIPT_SECONDS})
-return 1
-"""
+_REVOKE = lua.read("keys/revoke", RECEIPT_SECONDS=RECEIPT_SECONDS)
 
 
 class Role(StrEnum):
@@ -242,26 +227,7 @@ def _readable(stored: Iterable[bytes]) -> Iterable[Key]:
         yield key
 
 
-# Token bucket that fills with `rate` requests per second up to `burst`. A bucket that is full again expires, and a
-# refusal writes nothing.
-# KEYS: bucket. ARGV: rate, burst, wanted. Returns how many requests may come now, and the milliseconds until the next.
-_TAKE = """
-local rate, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] + time[2] / 1e6
-local left = burst
-local kept = redis.call('GET', KEYS[1])
-if kept then
-  local had, at = string.match(kept, '(%S+) (%S+)')
-  left = math.min(burst, had + math.max(0, now - at) * rate)
-end
-local taken = math.min(tonumber(ARGV[3]), math.floor(left))
-left = left - taken
-if taken > 0 then
-  redis.call('SET', KEYS[1], string.format('%.6f %.6f', left, now), 'PX', math.ceil((burst - left) / rate * 1000))
-end
-return {taken, math.ceil(math.max(0, 1 - left) / rate * 1000)}
-"""
+_TAKE = lua.read("keys/take")
 
 
 class Taken(NamedTuple):

@@ -32,7 +32,7 @@ import redis.asyncio
 from numpy.typing import NDArray
 
 from app.core.arrays import octets
-from app.store import account, identity, pieces
+from app.store import account, identity, lua, pieces
 from app.store.account import Account, Entry, Quota
 from app.store.connection import acknowledge, at_once, by_root, check_room, inside, places_of
 from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
@@ -77,32 +77,7 @@ class NameTaken(Exception):
         super().__init__(f"the name {name!r} is taken")
 
 
-# Shared functions of scripts: a stored manifest as text and as a table; whether the thing's job has failed; its time to
-# live in seconds once made; the keys of its spec's chunks; removal of its spec and account entry; and the receipt that
-# a delete stores, so that a repeated call returns the same answer.
-LUA = f"""{account.LUA}
-local function manifest(key)
-  local stored = redis.call('GET', key)
-  local read, found = pcall(cjson.decode, stored or '')
-  return stored, read and type(found) == 'table' and found or {{}}
-end
-local function failed(found) return found.error ~= nil and found.error ~= cjson.null end
-local function ttl(found) return type(found.ttl) == 'number' and found.ttl or '' end
-local function spec_pieces(own, found)
-  local keys = {{}}
-  if type(found.spec) ~= 'table' then return keys end
-  for i = 0, math.ceil(found.spec.nbytes / {PIECE_BYTES}) - 1 do table.insert(keys, own .. ':{SPEC}:' .. i) end
-  return keys
-end
-local function drop_spec(key, found)
-  if not found.token then return end
-  local own = entry_at(key, found.token)
-  unbook(own)
-  for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
-end
-local function receipt(of) return ROOT .. 'deleted:' .. of end
-local function leave(of) redis.call('SET', receipt(of), '', 'EX', {RECEIPT_SECONDS}) end
-"""
+LUA = account.LUA + lua.read("named/shared", PIECE_BYTES=PIECE_BYTES, SPEC=SPEC, RECEIPT_SECONDS=RECEIPT_SECONDS)
 
 
 M = TypeVar("M", bound=Manifest)
@@ -437,85 +412,11 @@ def fitting(lengths: Iterable[int]) -> int:
     return max(1, bisect_right(list(accumulate(lengths)), _PAGE_BYTES))
 
 
-# Shared functions of scripts. `stand` stores a manifest under the first key; the manifest, and the chunks from key
-# number `first` on, live for the given seconds ('' for ever).
-_STAND = """
--- Whether indexes are over the thing.
-local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
-local function are_there(first)
-  for i = first, #KEYS do
-    if redis.call('EXISTS', KEYS[i]) == 0 then return false end
-  end
-  return true
-end
-local function stand(text, seconds, first)
-  if seconds == '' then
-    redis.call('SET', KEYS[1], text)
-    for i = first, #KEYS do redis.call('PERSIST', KEYS[i]) end
-  else
-    redis.call('SET', KEYS[1], text, 'EX', seconds)
-    for i = first, #KEYS do redis.call('EXPIRE', KEYS[i], seconds) end
-  end
-end
-"""
+_STAND = LUA + lua.read("named/stand")
+COMMIT, RENEW, DELETE = (_STAND + lua.read(f"named/{name}") for name in ("commit", "renew", "delete"))
 
-# KEYS: manifest, index, chunks. ARGV: manifest, name, token of the reservation to replace ('' for a free name), time to
-# live in seconds ('' for ever), own token. Returns the manifest stored then, '' for none, nil if chunks are missing. If
-# the name holds something else, the new chunks are deleted at once. If the reservation has another time to live by now,
-# its manifest is returned and the chunks stay: the caller commits again with that time.
-COMMIT = f"""{LUA}{_STAND}
-local stored, found = manifest(KEYS[1])
-local there = found.token
-local free = ARGV[3] == '' and (not stored or failed(found))
-if not free and (ARGV[3] == '' or there ~= ARGV[3] or failed(found)) then
-  if there == ARGV[5] then return stored end
-  for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
-  unbook(entry_at(KEYS[1], ARGV[5]))
-  return stored or ''
-end
-if not free and found.job and tostring(ttl(found)) ~= ARGV[4] then return stored end
-if not are_there(3) then return false end
-if found.job then drop_spec(KEYS[1], found) end
-stand(ARGV[1], ARGV[4], 3)
-lives(entry_at(KEYS[1], ARGV[5]), ARGV[4])
-redis.call('ZADD', KEYS[2], 0, ARGV[2])
-return ARGV[1]
-"""
 
-# KEYS: manifest, chunks. ARGV: token, the current manifest, the new manifest of the same thing, time to live in seconds
-# from now on ('' for ever). Returns 0 if another manifest is stored, nil if chunks are missing, 2 if the thing must
-# live for ever because indexes refer to it, else 1.
-RENEW = f"""{LUA}{_STAND}
-local stored = redis.call('GET', KEYS[1])
-if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
-if not are_there(2) then return false end
-if ARGV[4] ~= '' and is_pinned() then return 2 end
-stand(ARGV[3], ARGV[4], 2)
-lives(entry_at(KEYS[1], ARGV[1]), ARGV[4])
-return 1
-"""
-
-# KEYS: manifest, index, chunks. ARGV: manifest, name, receipt, entries. Returns 1 if this call, or the first try of it,
-# has deleted the thing. A map to which indexes refer is not deleted.
-DELETE = f"""{LUA}{_STAND}
-if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
-local stored, found = manifest(KEYS[1])
-if stored ~= ARGV[1] or is_pinned() then return 0 end
-redis.call('DEL', KEYS[1])
-drop_spec(KEYS[1], found)
-redis.call('ZREM', KEYS[2], ARGV[2])
-for i = 3, #KEYS do redis.call('UNLINK', KEYS[i]) end
-for i = 4, #ARGV do unbook(ARGV[i]) end
-leave(ARGV[3])
-return 1
-"""
-
-# KEYS: index, manifests. ARGV: the names of the manifests. A name that was created again meanwhile stays.
-FORGET = """
-for i = 2, #KEYS do
-  if redis.call('EXISTS', KEYS[i]) == 0 then redis.call('ZREM', KEYS[1], ARGV[i - 1]) end
-end
-"""
+FORGET = lua.read("named/forget")
 
 
 # Fraction of a thing's time to live. A use within this time after the last recorded one is not recorded; otherwise each

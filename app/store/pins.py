@@ -12,6 +12,7 @@ from typing import NamedTuple, cast
 
 import redis
 
+from app.store import lua
 from app.store.connection import acknowledge, at_once
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, in_full, store_errors
 from app.store.indexes import IndexStore
@@ -27,23 +28,7 @@ _TIDY_SECONDS = 60.0
 _SHARE = 0.01
 _RETRY_SECONDS = 10.0
 
-# KEYS: manifest of a map, pins. ARGV: token of the map, index. Returns 0 if the map does not exist.
-_PIN = f"""{LUA}
-local _, found = manifest(KEYS[1])
-if found.token ~= ARGV[1] then return 0 end
-redis.call('HSET', KEYS[2], ARGV[2], math.floor(now()))
-return 1
-"""
-
-# KEYS: pins. ARGV: seconds for which a reference counts without its index. Returns each index and whether its reference
-# is that young.
-_USERS = f"""{LUA}
-local found, read = {{}}, redis.call('HGETALL', KEYS[1])
-for i = 1, #read, 2 do
-  table.insert(found, {{read[i], now() - tonumber(read[i + 1]) < tonumber(ARGV[1]) and 1 or 0}})
-end
-return found
-"""
+_PIN, _USERS = (LUA + lua.read(f"pins/{name}") for name in ("pin", "users"))
 
 
 class Index(NamedTuple):

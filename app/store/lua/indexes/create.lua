@@ -1,0 +1,15 @@
+-- KEYS: manifest, listing. ARGV: token, manifest, name, time to live in seconds ('' for ever), owner, most bytes, most
+-- names. Returns the limit that would be exceeded, if any, and the manifest stored then.
+local stored, found = manifest(KEYS[1])
+if stored and not failed(found) then return {false, stored} end
+sweep()
+local limit = passed(ARGV[5], 0, 1, ARGV[6], ARGV[7])
+if limit then return {limit, ''} end
+drop_spec(KEYS[1], found)
+if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[4]) end
+redis.call('ZADD', KEYS[2], 0, ARGV[3])
+begin()
+live_on()
+book(own, 0, 1, ARGV[5])
+lives(own, ARGV[4])
+return {false, ARGV[2]}

@@ -1,0 +1,82 @@
+-- KEYS: manifest. ARGV: token.
+local own = entry_at(KEYS[1], ARGV[1])
+local function at(part) return own .. ':' .. part end
+local function is_there()
+  local _, found = manifest(KEYS[1])
+  return found.token == ARGV[1]
+end
+local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
+local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
+local function n_blocks(size) return math.ceil(size / BLOCK) end
+-- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
+local function with_all_keys(call)
+  local some = {at('state'), at('revisions')}
+  local function take(key)
+    table.insert(some, key)
+    if #some >= 500 then call(some) some = {} end
+  end
+  for block = 0, n_blocks(state('size')) - 1 do
+    for _, part in ipairs({'codes.', 'ids.', 'vectors.'}) do take(at(part .. block)) end
+  end
+  for bucket = 0, 4095 do take(at(string.format('slots.%03x', bucket))) end
+  call(some)
+end
+-- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
+local touched = {}
+local function touch(key) touched[key] = true return key end
+local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0) end
+local function live_on()
+  local left = redis.call('PTTL', KEYS[1])
+  if left < 0 then return end
+  for key in pairs(touched) do redis.call('PEXPIRE', key, left + 1000) end
+end
+local function owner()
+  local entry = redis.call('HGET', ENTRIES, own)
+  return entry and string.match(entry, '^%d+ %d+ (.*)$') or ''
+end
+-- The bytes of those who have put vectors in and do not own the index.
+local function shares()
+  local found, read = {}, redis.call('HGETALL', at('state'))
+  for i = 1, #read, 2 do
+    local who = string.match(read[i], '^of (.*)$')
+    if who then found[who] = tonumber(read[i + 1]) end
+  end
+  return found
+end
+local function with_all_entries(call)
+  call(own)
+  for who in pairs(shares()) do call(own .. ' ' .. who) end
+end
+-- Enters the bytes of an index that somebody has changed by so many.
+local function share_out(bytes, who, grown)
+  local found, owned = shares(), bytes
+  if who ~= owner() then found[who] = (found[who] or 0) + grown end
+  for other, before in pairs(found) do
+    local field, entry = 'of ' .. other, own .. ' ' .. other
+    local share = math.max(0, math.min(before, owned))
+    owned = owned - share
+    if other ~= who and share == before then
+      -- as it is already
+    elseif share > 0 then
+      redis.call('HSET', at('state'), field, share)
+      book(entry, share, 0, other)
+      lives_as(entry, KEYS[1])
+    else
+      redis.call('HDEL', at('state'), field)
+      unbook(entry)
+    end
+  end
+  book(own, owned, 1, owner())
+  lives_as(own, KEYS[1])
+end
+-- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
+local function changed(blocks, size, bytes, who, grown)
+  local revision = state('revision') + 1
+  local written = struct.pack('<I4', revision % 4294967296)
+  for block in pairs(blocks) do
+    if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
+  end
+  redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
+  share_out(bytes, who, grown)
+  live_on()
+end

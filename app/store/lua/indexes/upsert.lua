@@ -1,0 +1,46 @@
+-- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most vectors
+-- ('' for no limit), owner who adds them; then for each vector its id, its tag hash with its codes, and the vector
+-- itself ('' if not kept). Ids are distinct. Returns the limit that would be exceeded, if any; nil if the index is gone.
+if not is_there() then return false end
+local BY, FIRST, stride, size, bytes = ARGV[6], 7, tonumber(ARGV[2]), state('size'), state('bytes')
+local slots, before, n_new = {}, size, 0
+local grown = 0
+for i = FIRST, #ARGV, 3 do
+  local id, vector = ARGV[i], ARGV[i + 2]
+  local slot = tonumber(redis.call('HGET', bucket_of(id), id))
+  slots[i], grown = slot, grown + #vector
+  if not slot then n_new, grown = n_new + 1, grown + stride + 2 * #id
+  elseif ARGV[3] == '1' then
+    grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
+  end
+end
+if ARGV[5] ~= '' and n_new > 0 and size + n_new > tonumber(ARGV[5]) then
+  return {'vectors', tonumber(ARGV[5]), size + n_new}
+end
+sweep()
+local limit = passed(BY, grown, 0, ARGV[4], '')
+if limit then return limit end
+local blocks, ids = {}, {}
+for i = FIRST, #ARGV, 3 do
+  local id, slot = ARGV[i], slots[i]
+  if not slot then
+    slot, size = size, size + 1
+    redis.call('HSET', touch(bucket_of(id)), id, slot)
+  end
+  local block, place = math.floor(slot / BLOCK), slot % BLOCK
+  local codes = touch(at('codes.' .. block))
+  if slot >= before then
+    if not ids[block] then ids[block] = {} end
+    table.insert(ids[block], struct.pack('<I2c0', #id, id))
+    if place == 0 then redis.call('SETRANGE', codes, BLOCK * stride - 1, '\0') end
+  end
+  redis.call('SETRANGE', codes, place * stride, ARGV[i + 1])
+  if ARGV[3] == '1' then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
+  blocks[block] = true
+end
+for block, more in pairs(ids) do
+  local key = touch(at('ids.' .. block))
+  redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
+end
+changed(blocks, size, bytes + grown, BY, grown)
+return {''}
