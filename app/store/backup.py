@@ -23,7 +23,7 @@ from app.store.connection import ONE, ROOT, Client, N, check_room, inside, place
 from app.store.data_files import create_private, sync
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
 from app.store.identity import KEY, Mark
-from app.store.servers import primaries
+from app.store.servers import primaries, slots_of
 from app.store.snapshot import STREAMS, Key, SnapshotBroken
 
 # A server that prepares a snapshot sends an empty line every ten seconds.
@@ -75,12 +75,16 @@ def send(client: Client, file: BinaryIO) -> None:
     """Write a backup of a store to an open file; `restore` uses its check-sum to see whether it is whole.
 
     Raises:
-        BackupFailed: the store sends no snapshot, or not all of it.
+        BackupFailed: the store sends no snapshot, or not all of it, or slots of a cluster move meanwhile.
     """
     try:
+        slots = slots_of(client)
         for server in primaries(client):
             for chunk in _sent(server):
                 file.write(chunk)
+        if slots_of(client) != slots or any(moving for *_, moving in slots):
+            # Keys that moved from a later primary to an earlier one are in no snapshot.
+            raise BackupFailed("There is no backup: slots of the cluster moved meanwhile.")
     except StoreUnavailable as error:
         raise BackupFailed(f"There is no backup: {error}.") from error
     file.flush()

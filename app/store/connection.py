@@ -469,4 +469,4 @@ def check_room(client: redis.Redis, nbytes: int) -> None:
         with store_errors():
             info = client.info()
         held = 0 if info["aof_rewrite_in_progress"] else held_bytes(info)
-        client.disk.check(nbytes, held, info["run_id"], int(info.get("aof_current_size", 0)))
+        client.disk.check(nbytes, held, info["run_id"], info["process_id"], int(info.get("aof_current_size", 0)))

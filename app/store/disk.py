@@ -15,7 +15,9 @@ SOCKET_NAME = "store.sock"
 """Name of an embedded store's socket, in its data directory."""
 FOLDER = "appendonlydir"
 """Name of the folder of the store's files, in the data directory."""
-MANIFEST = "appendonly.aof.manifest"
+APPENDED = "appendonly.aof"
+"""Beginning of the names of the store's files."""
+MANIFEST = f"{APPENDED}.manifest"
 """Name of the file that lists the store's files, in their folder."""
 CUT = ".cut-at-"
 """Part of the name of a file with bytes cut off another file; their offset there follows."""
@@ -54,16 +56,28 @@ class Disk:
         found = os.statvfs(self.directory / FOLDER)
         return found.f_bavail * found.f_frsize
 
-    def is_served(self, run: str) -> bool:
+    def is_served(self, run: str, pid: int) -> bool:
         """Return whether the files are those that a server writes in this run; OSError if there are none.
 
         A server does not notice if its files are replaced; the next server would then miss acknowledged writes.
         """
+        if run != self._seen[0] and not self._is_open_in(pid):
+            return False
         named = (self.directory / FOLDER / MANIFEST).stat()
         found = (self.directory / FOLDER).stat()
         there = run, found.st_dev, found.st_ino
         self._seen = there if run != self._seen[0] else self._seen
         return self._seen == there and named.st_size > 0
+
+    def _is_open_in(self, pid: int) -> bool:
+        """Return whether a server has one of the files open; True if the system does not show what it has open."""
+        opened = []
+        with suppress(OSError):
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with suppress(OSError):
+                    opened += [link.stat()] if f"/{APPENDED}" in str(link.readlink()) else []
+        there = [path.stat() for path in (self.directory / FOLDER).iterdir()]
+        return not opened or any(os.path.samestat(one, other) for one in opened for other in there)
 
     def is_short(self, written: int) -> bool:
         """Return whether the files, twice in a row, have fewer bytes than the server has written.
@@ -81,16 +95,17 @@ class Disk:
                 there += path.stat().st_size if path.suffix in (".rdb", ".aof") else 0
         return there
 
-    def check(self, nbytes: int, held: int, run: str, written: int) -> None:
+    def check(self, nbytes: int, held: int, run: str, pid: int, written: int) -> None:
         """Raise StoreFull unless the disk has room for `nbytes` more bytes in a store that holds `held` bytes.
 
-        StoreUnavailable if the files are not those of the server's run `run`, or lack some of its `written` bytes.
+        StoreUnavailable if the files are not those of the server `pid` and its run `run`, or lack some of the bytes that
+        it has written.
 
         Now and then the server rewrites its file beside the old one. Held bytes need room once, for the rewrite; new
         bytes need it twice, for the append and the rewrite. So deleting something from a full store frees room.
         """
         try:
-            free, is_served = self.free(), self.is_served(run) and not self.is_short(written)
+            free, is_served = self.free(), self.is_served(run, pid) and not self.is_short(written)
         except OSError as error:
             raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
         if not is_served:

@@ -211,7 +211,7 @@ class EmbeddedStore:
     def _has_lost_only_its_socket(self, running: Server, written: int) -> bool:
         """Return whether a server has lost its socket but no byte that it has written, so that a restart is safe."""
         with suppress(OSError):
-            is_whole = self._disk.is_served(str(running.pid)) and self._disk.size() >= written
+            is_whole = self._disk.is_served(str(running.pid), running.pid) and self._disk.size() >= written
             return is_whole and not (self._data_dir / SOCKET_NAME).exists()
         return False
 

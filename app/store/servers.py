@@ -132,6 +132,15 @@ def primaries(client: redis.Redis) -> list[redis.Redis]:
         return [client.get_redis_connection(node) for node in client.get_primaries()]
 
 
+def slots_of(client: redis.Redis) -> list[Any]:
+    """Return for each primary of a cluster its epoch, its slots, and the slots that are moving to or from it."""
+    if not isinstance(client, ClusterClient):
+        return []
+    with store_errors():
+        known = [one for server in primaries(client) for one in server.cluster("NODES").values()]
+    return [(one["epoch"], one["slots"], one["migrations"]) for one in known if "myself" in one["flags"]]
+
+
 def _topology(client: redis.Redis) -> Topology:
     if isinstance(client, ClusterClient):
         return "cluster"

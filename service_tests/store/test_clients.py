@@ -53,6 +53,19 @@ def test_an_index_is_changed_at_once(client: Client) -> None:
     assert indexes.delete("i")
 
 
+def test_a_backup_during_which_slots_move_is_refused(nodes: Cluster, client: Client, tmp_path: Path) -> None:
+    identity.settle(client)
+    MapStore(client).create(new("m"))
+    first, second, *_ = nodes.primaries()
+    with first.client() as node:
+        slot = node.cluster("NODES")[f"127.0.0.1:{first.port}"]["slots"][0][0]
+    first.says("CLUSTER", "SETSLOT", slot, "MIGRATING", second.says("CLUSTER", "MYID").decode())
+    with pytest.raises(BackupFailed, match="slots of the cluster moved"):
+        back_up(client, tmp_path / "moving")
+    first.says("CLUSTER", "SETSLOT", slot, "STABLE")
+    assert back_up(client, tmp_path / "still")
+
+
 def test_a_backup_has_all_places_and_goes_into_a_cluster_and_nowhere_else(
     nodes: Cluster, client: Client, tmp_path: Path
 ) -> None:

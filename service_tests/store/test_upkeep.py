@@ -103,8 +103,8 @@ def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeyp
     monkeypatch.setattr(Disk, "free", lambda _: 1000 + 500 + 200)
     monkeypatch.setattr(Disk, "is_served", lambda *_: True)
     (tmp_path / FOLDER).mkdir()
-    disk.check(100, 500, "run", 0)
+    disk.check(100, 500, "run", 0, 0)
     for nbytes, held in ((101, 500), (100, 501)):
         with pytest.raises(StoreFull, match=r"1700 bytes free.*min_free_bytes is 1000") as refused:
-            disk.check(nbytes, held, "run", 0)
+            disk.check(nbytes, held, "run", 0, 0)
         assert (refused.value.limit, refused.value.allowed) == ("min_free_bytes", 1000)
