@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 import psutil
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, multiprocess, values
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, multiprocess, values
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
@@ -105,6 +106,7 @@ JOBS = _gauge("bochner_jobs", "Jobs that wait or run.", ("state",))
 JOBS_ENDED = _counter("bochner_jobs_ended", "Jobs that have ended.", ("kind", "state"))
 JOB_SECONDS_RUN = _histogram("bochner_job_seconds", "Seconds from the first start of a job to its end.", ("kind",))
 JOB_SECONDS_WAITED = _histogram("bochner_job_wait_seconds", "Seconds that a job has waited for a worker.", ("kind",))
+START = _gauge("bochner_start_time_seconds", "Time when the service was started, in seconds since 1970.")
 INFO = _gauge("bochner_info", "1, with versions.", ("version", "numpy", "scipy", "python"))
 ASKED = tuple(one for one in [*globals().values()] if isinstance(one, Declared) and one not in COUNTED)
 """Metrics that are read at each report, most from the store: all services on one store report the same of it."""
@@ -148,7 +150,7 @@ def share_directory() -> Iterator[Path]:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-class Slot:
+class Slot(Collector):
     """Numbered place of this process in the metrics directory. Metrics created afterwards count in its files.
 
     A process has one slot, and keeps it until it ends.
@@ -156,6 +158,10 @@ class Slot:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        directory.mkdir(exist_ok=True)  # somebody may clear /dev/shm
+        if not (service := directory / _SERVICE).exists():
+            service.touch()
+        self._began = service.stat().st_mtime
         for number in count():
             with suppress(_Taken):
                 self._held = ExitStack()
@@ -173,11 +179,17 @@ class Slot:
 
     def register(self, registry: CollectorRegistry) -> None:
         """Make a registry collect what all processes have counted."""
+        self._directory.mkdir(exist_ok=True)
         for path in self._directory.glob("[0-9]*.lock"):
             if path.stem != str(self._number):
                 with suppress(_Taken), _lock(path):  # no process holds it: remove its gauges
                     multiprocess.mark_process_dead(path.stem, str(self._directory))
         multiprocess.MultiProcessCollector(registry, str(self._directory))
+        registry.register(self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the time when the service was started."""
+        yield GaugeMetricFamily(START.name, START.told, self._began)
 
 
 def _parents() -> Iterator[Path]:

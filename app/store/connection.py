@@ -344,13 +344,14 @@ class ClusterClient(Known, redis.RedisCluster):
 
     def _ask(self) -> None:
         (host, port), *others = self._named
-        super().__init__(
-            url=f"redis://{host}:{port}",
-            startup_nodes=[ClusterNode(*one) for one in others],  # type: ignore[no-untyped-call]
-            # While some shards are unavailable, the others can still be used.
-            require_full_coverage=False,
-            **self._options,
-        )
+        with _nodes_may_change():
+            super().__init__(
+                url=f"redis://{host}:{port}",
+                startup_nodes=[ClusterNode(*one) for one in others],  # type: ignore[no-untyped-call]
+                # While some shards are unavailable, the others can still be used.
+                require_full_coverage=False,
+                **self._options,
+            )
 
 
 class LoopClient(Known, redis.asyncio.Redis):  # type: ignore[misc]
@@ -379,7 +380,7 @@ def _nodes_may_change() -> Iterator[None]:
     try:
         yield
     except (LookupError, AttributeError, RuntimeError) as error:
-        raise ClusterDownError(f"the nodes of the cluster were asked for anew meanwhile ({error!r})") from error
+        raise ClusterDownError(f"the cluster has no slots yet, or its nodes are changing ({error!r})") from error
 
 
 @contextmanager

@@ -98,8 +98,8 @@ class Disk:
     def check(self, nbytes: int, held: int, run: str, pid: int, written: int) -> None:
         """Raise StoreFull unless the disk has room for `nbytes` more bytes in a store that holds `held` bytes.
 
-        StoreUnavailable if the files are not those of the server `pid` and its run `run`, or lack some of the bytes that
-        it has written.
+        StoreUnavailable if the files are not those of the server `pid` in its run `run`, or lack some of its `written`
+        bytes.
 
         Now and then the server rewrites its file beside the old one. Held bytes need room once, for the rewrite; new
         bytes need it twice, for the append and the rewrite. So deleting something from a full store frees room.

@@ -20,6 +20,7 @@ always: nothing acknowledged. everysec: about the last second. rdb: everything s
 kernel last wrote back the append-only file. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
+_LONELY = "a server of the store is a replica that has lost its primary, and may lack the latest writes"
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
 
@@ -78,7 +79,7 @@ def keeping(client: redis.Redis) -> StoreInfo:
     silent = len(every) - len(found)
     confirmed_by = client.replicas if isinstance(client, Known) else 0
     replicas = min(one.replicas for one in found)
-    warnings = _warnings(client)
+    warnings = [*_warnings(client), *(warning for one in found for warning in one.warnings)]
     if silent:
         warnings.append(f"{silent} of {len(every)} primaries of the store do not answer: {away}")
     if replicas < confirmed_by:
@@ -155,7 +156,7 @@ def _of_server(client: redis.Redis) -> StoreInfo:
         durability=_durability(client, info),
         maxmemory_policy=str(info.get("maxmemory_policy", "unknown")),
         replicas=int(info.get("connected_slaves", 0)),
-        warnings=[],
+        warnings=[_LONELY] if info.get("master_link_status") == "down" else [],
     )
 
 

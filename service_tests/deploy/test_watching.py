@@ -53,6 +53,7 @@ SERIES = {
     "BochnerStoreWarns": {"bochner_store_warnings": "1x60"},
     "BochnerFull": {'bochner_places_taken{of="requests"}': "62x60", 'bochner_places{of="requests"}': "64x60"},
     "BochnerProcessesDie": {'bochner_process_starts_total{role="worker"}': "1+1x60"},
+    "BochnerRestarts": {"bochner_start_time_seconds": "1+1x60"},
     "BochnerJobsWait": {'bochner_jobs{state="queued"}': "3x60", 'bochner_jobs{state="running"}': "0x60"},
 }
 """What makes each alert fire: samples of a minute each."""

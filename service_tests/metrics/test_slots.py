@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,18 @@ def test_what_a_killed_process_has_counted_stays_and_its_gauges_go(tmp_path: Pat
             first.kill()
             first.wait()
             assert count(third) == (5, 1)
+
+
+def test_processes_go_on_counting_if_their_directory_is_removed(tmp_path: Path) -> None:
+    directory = tmp_path / "directory"
+    directory.mkdir()
+    with counting(directory) as first:
+        assert count(first) == (1, 1)
+        shutil.rmtree(directory)
+        with counting(directory) as second:
+            assert count(second) == (1, 1)
+            assert count(first) == (1, 1)  # what it has counted itself is lost with its files
+            assert count(second) == (2, 1)
 
 
 def test_a_directory_goes_with_its_service_and_those_of_killed_ones_later(

@@ -12,7 +12,8 @@ from app.store.connection import connect
 from app.store.errors import StoreOutdated, StoreUnavailable, in_full, store_errors
 from app.store.servers import StoreInfo, check_writable, keeping
 from service_tests.cases import each
-from service_tests.servers import EVERY_WRITE, VOLATILE, valkey
+from service_tests.clusters import Node, free_ports
+from service_tests.servers import EVERY_WRITE, VOLATILE, until, valkey
 
 
 @contextmanager
@@ -47,6 +48,26 @@ def test_a_server_that_evicts_is_unfit_and_says_so(tmp_path: Path) -> None:
 def test_a_server_that_does_not_tell_gets_no_more_credit_than_it_shows(tmp_path: Path) -> None:
     with kept(tmp_path, *EVERY_WRITE, "--rename-command", "CONFIG", "") as found:
         assert found.durability == "everysec"
+
+
+def test_a_replica_that_has_lost_its_primary_is_warned_of(tmp_path: Path) -> None:
+    with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5) as client:
+        client.execute_command("REPLICAOF", "127.0.0.1", free_ports(1)[0])
+        assert any("has lost its primary" in warning for warning in keeping(client).warnings)
+
+
+def test_a_cluster_without_slots_does_not_answer(tmp_path: Path) -> None:
+    port = free_ports(1)[0]
+    node = Node(tmp_path / "node", port, "--cluster-enabled", "yes")
+    try:
+        until(lambda: node.says("PING") is not None)
+        with (
+            connect(f"redis+cluster://127.0.0.1:{port}", 5) as client,
+            pytest.raises(StoreUnavailable, match="no server that answers"),
+        ):
+            keeping(client)
+    finally:
+        node.kill()
 
 
 def test_a_full_server_is_not_writable(tmp_path: Path) -> None:

@@ -172,7 +172,9 @@ def test_files_that_go_away_while_the_store_runs_are_missed(data: Path) -> None:
         with pytest.raises(StoreUnavailable, match="other files, or less of them, lie in the place"):
             keeping(client)
         looked = command("check", data)
-        assert (looked.returncode, "other files" in looked.stderr) == (1, True), "to a process that never saw the others"
+        assert (looked.returncode, "other files" in looked.stderr) == (1, True), (
+            "to a process that never saw the others"
+        )
         store.stop()
         store.start()
         for _ in range(3):
