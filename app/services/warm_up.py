@@ -7,6 +7,7 @@ compiled by separate processes, in parallel, and then loaded: a compiler leaves 
 import ctypes
 import gc
 import logging
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -63,6 +64,8 @@ _SUBSETS = """{"input_dim": 1, "s": 1, "kernel": {"kind": "anova", "length_scale
 # Maps of this many coordinates hash without tables.
 _DRAWN_DIM = 1 << 31
 _MADV_DONTNEED = 4
+# Compiled loops take some 20 MB.
+_LEAST_FREE = 64 << 20
 
 
 def _row(dtype: DTypeLike, d: int = 1) -> Floats:
@@ -182,10 +185,13 @@ def _loads(part: str) -> bool:
 
 
 def _compile(missing: list[str]) -> None:
-    """Compile parts in separate processes, and load them; or in this process, if no directory is writable."""
+    """Compile parts in separate processes, and load them; or in this process, if no directory is writable.
+
+    Where the disk is full, compiled loops are kept in a temporary directory.
+    """
     with ExitStack() as stack:
         place, told = kept_in(), []
-        if place is None:
+        if place is None or shutil.disk_usage(place).free < _LEAST_FREE:
             try:
                 told = [stack.enter_context(TemporaryDirectory())]
             except OSError:
