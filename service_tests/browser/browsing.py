@@ -24,7 +24,7 @@ class Watched(NamedTuple):
 
     def check(self, host: str) -> None:
         """Nothing was kept out by the policy, no script failed, no other host was asked, nothing was left behind."""
-        assert self.faults == []
+        assert not self.faults, self.faults
         assert self.hosts == {host}
         assert self.page.context.cookies() == []
         assert self.page.evaluate("localStorage.length") == 0

@@ -1,14 +1,13 @@
 """The client has a call for every operation of the service, with all of its parameters."""
 
 import inspect
-from typing import get_args
 
+from app.core.maps import FAMILIES
 from bochner_client import Client
-from bochner_client.calls.maps import FrozenArray
 from service_tests.api.operations import DOCUMENT, OPERATIONS
 from service_tests.cases import each
 
-ARRAYS = get_args(FrozenArray)
+ARRAYS = {array for family in FAMILIES for array in family.fetched}
 
 
 ARGUMENTS: dict[str, str | None] = {

@@ -16,9 +16,12 @@ from app.api.problems import KINDS, Refusal
 from app.api.schemas import headers
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.kernels import Kernel
+from app.core.maps import FAMILIES, FeatureMap, Gives
 from app.core.maps.fourier.forms import FORMS, Columns
 from app.core.model import Described, Kind, advice_in
+from app.core.samplers.base import AnySampler
 from app.core.spec import Sampler
+from app.formats.exports import EXPORTS
 from app.services.status import versions
 from app.services.warm_up import cold
 from app.store.servers import StoreInfo
@@ -37,20 +40,27 @@ class Catalog(Described):
     kernels: dict[str, dict[str, Any]]
     """Kernels allowed in `kernel` of a spec, by kind."""
     samplers: dict[str, dict[str, Any]]
-    """Samplers allowed in `sampler` of a spec, by kind."""
+    """Samplers allowed in `sampler` of a spec, by kind. The member `maps` describes the maps of a sampler: what they
+    give (`gives`: features, codes, samples, frequencies, anchors), what `s` is the number of (`s`), the `arrays` that
+    can be fetched, the `diagnostics` that measure them, the formats of their `exports`, and whether an index can hold
+    their codes (`indexed`). A map may have less, as a map with unequal weights gives no codes.
+    """
     forms: dict[str, dict[str, Any]]
     """Forms allowed in `form` of a spec, by kind."""
     diagnostics: dict[str, dict[str, Any]]
-    """Options of the diagnostics, by kind."""
+    """Options of the diagnostics, by kind, each with the rows that it `takes`."""
 
 
 def catalog() -> Catalog:
     """Return a description of every registered kind."""
     return Catalog(
         kernels=_describe_kinds(Kernel),
-        samplers=_describe_kinds(Sampler),
+        samplers=_describe_samplers(),
         forms={form.value: {"const": form.value} | _advice(type(columns)) for form, columns in FORMS.items()},
-        diagnostics={kind: model.model_json_schema() | _advice(model) for kind, model in DIAGNOSTICS.items()},
+        diagnostics={
+            kind: model.model_json_schema() | _advice(model) | {"takes": model.takes.value}
+            for kind, model in DIAGNOSTICS.items()
+        },
     )
 
 
@@ -58,6 +68,24 @@ def _describe_kinds(union: Any) -> dict[str, dict[str, Any]]:
     models: tuple[type[Kind], ...] = get_args(get_args(union)[0])
     schemas = [model.model_json_schema() | _advice(model) for model in models]
     return {schema["properties"]["kind"]["const"]: schema for schema in schemas}
+
+
+def _describe_samplers() -> dict[str, dict[str, Any]]:
+    every = {kind.kind_name(): (kind, family) for family in FAMILIES for kind in family.samplers}
+    found = _describe_kinds(Sampler)
+    return {name: schema | {"maps": _describe_maps(*every[name])} for name, schema in found.items()}
+
+
+def _describe_maps(sampler: type[AnySampler], family: type[FeatureMap]) -> dict[str, Any]:
+    gives = family.gives
+    return {
+        "gives": sorted(gives),
+        "s": family.unit,
+        "arrays": {name: {"dtype": one.dtype, "description": one.described} for name, one in family.fetched.items()},
+        "diagnostics": [kind for kind, one in DIAGNOSTICS.items() if one.is_for(sampler, gives)],
+        "exports": [name for name, one in EXPORTS.items() if not one.needs or one.needs & gives],
+        "indexed": Gives.codes in gives,
+    }
 
 
 def _advice(kind: type[Kind | Columns]) -> dict[str, Any]:

@@ -28,7 +28,7 @@ async function kernels(map, rows, signal) {
 }
 
 async function looked(map, rows, encoding, signal) {
-  const made = hashing(map.spec) ? `codes?encoding=${encoding}` : "transform";
+  const made = hashing(map.family) ? `codes?encoding=${encoding}` : "transform";
   const [features, grams] = await Promise.all([
     array(`${pathOf("maps", map.name)}/${made}`, sent(rows, MOST_ROWS), signal),
     kernels(map, rows, signal),
@@ -40,7 +40,7 @@ export function Compare({ map }) {
   const [rows, setRows] = useState(null);
   const [encoding, setEncoding] = useState(ENCODINGS[0]);
   const [{ value, problem, busy }, begin] = useWork();
-  const hashes = hashing(map.spec);
+  const hashes = hashing(map.family);
   const made = hashes ? "codes" : "features";
   const all = `${pathOf("maps", map.name)}/${hashes ? `codes?encoding=${encoding}` : "transform"}`;
   const save = () =>

@@ -1,6 +1,6 @@
 // A new map: a form made from the catalogue, with a preview.
 
-import { hashing, whatItHas } from "./families.js";
+import { hashing, mapsOf } from "./families.js";
 import { KindFields, Labelled } from "./fields.js";
 import { parse, stringify } from "./json.js";
 import { Heading, Loading, Notice } from "./parts.js";
@@ -8,7 +8,7 @@ import { Preview, tried, wrongIn } from "./preview.js";
 import { ask, askJson, pathOf } from "./service.js";
 import { FITS, firstForm, NAME, specOf } from "./specs.js";
 import { html, useLoaded, useSettled, useState, useWork } from "./view.js";
-import { words } from "./words.js";
+import { heading, words } from "./words.js";
 
 const PAUSE_MILLISECONDS = 250;
 const NOTES = {
@@ -61,7 +61,7 @@ function Form({ catalog, datasets }) {
       <${Features} ...${own} />
     </div>
     <aside class="preview" aria-label="Preview">
-      <${Preview} preview=${preview} name=${form.name} spec=${spec} busy=${creating.busy} />
+      <${Preview} preview=${preview} family=${mapsOf(catalog, spec)} name=${form.name} spec=${spec} busy=${creating.busy} />
       <${Notice} problem=${creating.problem} />
     </aside>
   </form>`;
@@ -78,13 +78,13 @@ function Member({ member, title, form, set, wrong, options, note = NOTES[member]
   return html`<${Labelled} name=${title} note=${note} error=${wrong[`/${member}`]} optional=${optional}>${field}<//>`;
 }
 
-function Head({ form, set, wrong }) {
+function Head({ form, set, wrong, catalog }) {
   const own = { form, set, wrong };
   return html`<fieldset><legend>Map</legend>
     <${Member} ...${own} member="name" title="Name" note="Letters, digits, dots, dashes and underscores." optional=${false}
       required pattern=${NAME} />
     <${Member} ...${own} member="input_dim" title="Numbers in a vector" optional=${false} inputmode="numeric" />
-    <${Member} ...${own} member="s" title=${whatItHas(form)} inputmode="numeric" />
+    <${Member} ...${own} member="s" title=${heading(mapsOf(catalog, form).s)} inputmode="numeric" />
   </fieldset>`;
 }
 
@@ -95,7 +95,7 @@ function Features({ form, set, wrong, catalog, datasets }) {
   const norm = html`<${Labelled} name="Unit norm" note=${NOTES.normalize} error=${wrong["/normalize"]}>
     ${(input) => html`<input type="checkbox" ...${input} checked=${form.normalize}
       onChange=${(event) => set("normalize")(event.target.checked)} />`}<//>`;
-  const hashes = hashing(form);
+  const hashes = hashing(mapsOf(catalog, form));
   const described = catalog.forms[form.form || "cos_sin"].description;
   const dtypes = [["", "float32 (default)"], ...pairs(["float32", "float64"])];
   const named = [["", "–"], ...datasets.map((one) => [one, one])];

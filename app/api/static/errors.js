@@ -1,6 +1,5 @@
 // How far a map is from its kernel: the diagnostics of the catalogue, each with its options, picture and numbers.
 
-import { hashing, onLandmarks } from "./families.js";
 import { Fields } from "./fields.js";
 import { measure, Measured, Waiting } from "./measured.js";
 import { Loading, Notice } from "./parts.js";
@@ -12,13 +11,6 @@ import { heading } from "./words.js";
 
 const MOST_ROWS = 500;
 const MOST_PAIRS = 50;
-
-/** The diagnostics that a map of these has, in the order in which they are shown; `rows` are those that want some. */
-function diagnosticsOf(spec) {
-  if (hashing(spec)) return ["collisions", "gram", "variance"];
-  if (onLandmarks(spec)) return ["max-error", "gram"];
-  return ["max-error", "box-discrepancy", "gram", "variance"];
-}
 
 const TITLES = {
   "max-error": "Error curve",
@@ -35,7 +27,8 @@ const NOTES = {
     "How much estimates vary over seeds, by formulas and as counted: of rows of the first half with rows of the second.",
   collisions: "How often codes of your rows agree, against the exact kernel.",
 };
-const WANTS_ROWS = new Set(["gram", "collisions", "variance"]);
+/** Whether a diagnostic has no answer without rows. */
+const wantsRows = ({ takes }) => takes === "rows" || takes === "optional_pairs";
 
 // Rows of unit length, as this kernel compares them, are no farther apart.
 const FARTHEST = { correlation_rbf: 2 };
@@ -62,10 +55,10 @@ function start(kind, spec) {
 }
 
 /** The members of a body that hold the rows, as a diagnostic takes them. */
-function rowsIn(kind, rows) {
-  if (!rows || kind === "max-error") return {};
-  if (kind === "box-discrepancy") return rows.dataset ? { dataset: rows.dataset } : {};
-  if (kind === "variance") return pairsIn(rows);
+function rowsIn({ takes }, rows) {
+  if (!rows || takes === "nothing") return {};
+  if (takes === "optional_rows") return rows.dataset ? { dataset: rows.dataset } : {};
+  if (takes === "optional_pairs") return pairsIn(rows);
   if (rows.dataset) return { dataset: rows.dataset, ...(rows.n > MOST_ROWS ? { rows: MOST_ROWS } : {}) };
   return { vectors: lists(rows, MOST_ROWS) };
 }
@@ -86,13 +79,15 @@ export function Errors({ map }) {
   const [rows, setRows] = useState(null);
   if (catalog.problem) return html`<${Notice} problem=${catalog.problem} again=${catalog.again} />`;
   if (!catalog.value) return html`<${Loading} what="Loading the diagnostics" />`;
-  const kinds = diagnosticsOf(map.spec);
+  const { diagnostics } = catalog.value;
+  const own = map.family.diagnostics;
+  const kinds = [...new Set([...Object.keys(TITLES), ...own])].filter((kind) => own.includes(kind));
   const card = (kind) =>
-    html`<${Diagnostic} map=${map} kind=${kind} schema=${catalog.value.diagnostics[kind]} rows=${rows} key=${kind} />`;
+    html`<${Diagnostic} map=${map} kind=${kind} schema=${diagnostics[kind]} rows=${rows} key=${kind} />`;
   return html`
-    <div class="cards">${kinds.filter((kind) => !WANTS_ROWS.has(kind)).map(card)}</div>
+    <div class="cards">${kinds.filter((kind) => !wantsRows(diagnostics[kind])).map(card)}</div>
     <section><h2>On your rows</h2><${Rows} onRows=${setRows} width=${map.spec.input_dim} /></section>
-    <div class="cards">${kinds.filter((kind) => WANTS_ROWS.has(kind)).map(card)}</div>`;
+    <div class="cards">${kinds.filter((kind) => wantsRows(diagnostics[kind])).map(card)}</div>`;
 }
 
 function Diagnostic({ map, kind, schema, rows }) {
@@ -104,7 +99,7 @@ function Diagnostic({ map, kind, schema, rows }) {
     event?.preventDefault();
     setJob(null);
     begin((signal) => {
-      const body = { ...built(schema, values), ...rowsIn(kind, rows) };
+      const body = { ...built(schema, values), ...rowsIn(schema, rows) };
       if (body.dataset && kind === "box-discrepancy") delete body.box;
       return measure(pathOf("maps", map.name, "diagnostics", kind), body, { heard: setJob, signal });
     });
@@ -113,18 +108,19 @@ function Diagnostic({ map, kind, schema, rows }) {
   useEffect(() => {
     if (kind === "max-error") run();
   }, []);
-  const wanting = WANTS_ROWS.has(kind) && !rows;
-  return html`<section class=${`card ${kind === "gram" ? "wide" : ""}`}><h2>${TITLES[kind]}</h2><p>${NOTES[kind]}</p>
+  const wanting = wantsRows(schema) && !rows;
+  const title = TITLES[kind] ?? heading(kind);
+  return html`<section class=${`card ${kind === "gram" ? "wide" : ""}`}><h2>${title}</h2><p>${NOTES[kind] ?? schema.description}</p>
     <form onSubmit=${run}>
       <details open=${false}><summary>Options</summary>
         <${Fields} schema=${schema} values=${values} onChange=${setValues} wrong=${wrong} pointer="" /></details>
       <div class="actions">
-        <button disabled=${busy || wanting} aria-label=${`Measure: ${TITLES[kind]}`}>
+        <button disabled=${busy || wanting} aria-label=${`Measure: ${title}`}>
           ${busy ? "Measuring …" : "Measure"}</button>
         ${wanting && html`<span class="note">It wants rows.</span>`}</div>
     </form>
     ${busy && html`<${Waiting} job=${job} />`}
     <${Notice} problem=${problem} />
-    <${Measured} value=${value} label=${`${heading(TITLES[kind])} of ${map.name}`} />
+    <${Measured} value=${value} label=${`${title} of ${map.name}`} />
   </section>`;
 }

@@ -1,15 +1,7 @@
-// Which family the maps of a sampler are of, as far as the page shows them differently.
+// What the catalogue says of the maps of a sampler: what they give, what `s` counts, how they are measured and exported.
 
-const HASHING = new Set(["gcws", "dart_minhash"]);
+/** What the maps of a spec's sampler are. */
+export const mapsOf = (catalog, { sampler }) => catalog.samplers[sampler.kind].maps;
 
-/** Whether a spec is one of hashes: its map gives codes, and has no form. */
-export const hashing = ({ sampler }) => HASHING.has(sampler.kind);
-
-/** Whether a spec is one of landmarks: its map has no frequencies. */
-export const onLandmarks = ({ sampler }) => sampler.kind.includes("landmarks");
-
-/** What a spec has `s` of, as a heading. */
-export function whatItHas(spec) {
-  if (hashing(spec)) return "Hashes";
-  return onLandmarks(spec) ? "Landmarks" : "Frequencies";
-}
+/** Whether maps give codes and no features: then they have no form. */
+export const hashing = ({ gives }) => !gives.includes("features");

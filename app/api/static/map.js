@@ -1,13 +1,13 @@
 // One map: its record, what may be done with it, and the tabs below.
 
-import { hashing, onLandmarks, whatItHas } from "./families.js";
+import { hashing, mapsOf } from "./families.js";
 import { JobProgress } from "./jobs.js";
 import { stringify } from "./json.js";
 import { Badge, Confirm, Figure, Heading, Loading, Notice, Numbers, Warnings } from "./parts.js";
 import { ask, askJson, download, pathOf } from "./service.js";
 import { Spectrum } from "./spectrum.js";
 import { html, useLoaded, useState, useWork } from "./view.js";
-import { ago, count, size, words } from "./words.js";
+import { ago, count, heading, size, words } from "./words.js";
 
 const TABS = [
   ["overview", "Overview"],
@@ -16,7 +16,11 @@ const TABS = [
 ];
 
 export function MapHead({ name, tab, Tab }) {
-  const record = useLoaded((signal) => askJson(pathOf("maps", name), { signal }), [name]);
+  const record = useLoaded(async (signal) => {
+    const asked = [pathOf("maps", name), "v1/catalog"].map((path) => askJson(path, { signal }));
+    const [map, catalog] = await Promise.all(asked);
+    return { ...map, family: mapsOf(catalog, map.spec) };
+  }, [name]);
   const [last, setLast] = useState(null);
   const map = record.value;
   const ended = (job) => {
@@ -61,11 +65,11 @@ const Overview = ({ map }) => html`
   <${Spec} map=${map} />`;
 
 function Figures({ map }) {
-  const hashes = hashing(map.spec);
+  const hashes = hashing(map.family);
   return html`<dl class="figures">
     <${Figure} name="Numbers in a vector">${count(map.spec.input_dim)}<//>
     <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
-    <${Figure} name=${whatItHas(map.spec)}>${count(map.n_frequencies)}<//>
+    <${Figure} name=${heading(map.family.s)}>${count(map.n_frequencies)}<//>
     <${Figure} name="Kept">${size(map.bytes)}<//>
     <${Figure} name="Precision">${map.spec.dtype}<//>
     <${Figure} name="Form">${hashes ? "codes" : words(map.spec.form)}${map.spec.normalize ? ", unit norm" : ""}<//>
@@ -88,10 +92,6 @@ const Spec = ({ map }) => html`<section>
     <pre tabindex="0" role="region" aria-label="Spec">${stringify(map.spec, 2)}</pre></details>
 </section>`;
 
-/** As what a map may be taken away: a graph wants frequencies. */
-const formatsOf = ({ spec }) =>
-  hashing(spec) || onLandmarks(spec) ? ["npz", "safetensors"] : ["npz", "safetensors", "onnx"];
-
 function Actions({ map }) {
   const [sure, setSure] = useState(false);
   const [deleting, begin] = useWork();
@@ -111,7 +111,7 @@ function Actions({ map }) {
       map.status === "ready" &&
       html`<select aria-label="Take this map away" value="" onChange=${taken}>
       <option value="">Take away …</option>
-      ${formatsOf(map).map((format) => html`<option value=${format}>as .${format}</option>`)}
+      ${map.family.exports.map((format) => html`<option value=${format}>as .${format}</option>`)}
     </select>`
     }
     <button type="button" class="danger" onClick=${() => setSure(true)}>Delete</button>

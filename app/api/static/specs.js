@@ -1,6 +1,6 @@
 // The form of a new map as plain values, and the spec that they stand for.
 
-import { hashing } from "./families.js";
+import { hashing, mapsOf } from "./families.js";
 import { bodyOf } from "./fields.js";
 import { number } from "./json.js";
 import { initial, typed } from "./schema.js";
@@ -45,7 +45,7 @@ export function firstForm(catalog) {
 
 /** The spec that the form stands for; what is left empty is left out. */
 export function specOf(catalog, form) {
-  const hashes = hashing(form);
+  const hashes = hashing(mapsOf(catalog, form));
   const spec = {
     input_dim: number(form.input_dim),
     kernel: bodyOf(catalog.kernels, form.kernel),

@@ -1,7 +1,6 @@
 // The frequencies of a map, or its landmarks, as a picture. Of many, the first ones are fetched.
 
 import { Histogram, Scatter } from "./chart.js";
-import { hashing, onLandmarks } from "./families.js";
 import { firstRows } from "./npy.js";
 import { Loading, Notice } from "./parts.js";
 import { ask, pathOf } from "./service.js";
@@ -21,13 +20,13 @@ async function points(map, array, signal) {
 }
 
 export function Spectrum({ map }) {
-  if (hashing(map.spec)) {
+  const { s: array, arrays } = map.family;
+  if (array === "hashes") {
     return html`<section><h2>Hashes</h2><p>This map has no frequencies: each of its ${count(map.n_frequencies)} hashes
       draws one coordinate of a row, and two rows draw the same one as often as their min-max kernel says. Under${" "}
       <a href=${`#/maps/${encodeURIComponent(map.name)}/try`}>Try it</a> you see codes of your own rows.</p></section>`;
   }
-  const array = onLandmarks(map.spec) ? "landmarks" : "frequencies";
-  return html`<${Drawn} map=${map} array=${array} />`;
+  return array in arrays && html`<${Drawn} map=${map} array=${array} />`;
 }
 
 function Drawn({ map, array }) {

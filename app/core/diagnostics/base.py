@@ -10,9 +10,10 @@ from pydantic import Field
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.drawing import Drawing
-from app.core.maps import FeatureMap
+from app.core.maps import FeatureMap, Gives
 from app.core.model import Kind
 from app.core.progress import Progress
+from app.core.samplers.base import AnySampler
 
 Pairs = tuple[Whole, Whole]
 """Row numbers of pairs: of the first rows, and of the second rows."""
@@ -102,8 +103,15 @@ class Diagnostic(Kind):
     """Rows that a request has beside the options."""
     answer: ClassVar[type]
     """Type of the answer, a TypedDict. The OpenAPI document is made from it, its docstring and its descriptions."""
+    needs: ClassVar[frozenset[Gives]] = frozenset()
+    """Results of which a map must give one; empty for a diagnostic of every map."""
     draws: ClassVar[bool] = False
     """Whether the finding has a figure."""
+
+    @classmethod
+    def is_for(cls, sampler: type[AnySampler], gives: frozenset[Gives]) -> bool:
+        """Return whether it measures maps of a kind of sampler that give these results."""
+        return not cls.needs or bool(cls.needs & gives)
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Raise InvalidInput if there clearly is no answer; `run` refuses what takes time to detect."""

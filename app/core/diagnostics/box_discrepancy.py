@@ -56,6 +56,7 @@ class BoxDiscrepancy(Diagnostic):
 
     kind = "box-discrepancy"
     takes = Takes.optional_rows
+    needs = frozenset({Gives.frequencies})
     answer = BoxErrors
     draws = True
     source = f"{QMC}, section 4, theorems 7 and 12"

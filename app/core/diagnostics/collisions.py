@@ -107,6 +107,7 @@ class Collisions(Diagnostic):
 
     kind = "collisions"
     takes = Takes.rows
+    needs = frozenset({Gives.samples})
     answer = CollisionErrors
     draws = True
     source = f"{GMM}, section 3, (14), theorem 4"

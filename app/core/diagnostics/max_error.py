@@ -112,6 +112,7 @@ class MaxError(Diagnostic):
 
     kind = "max-error"
     takes = Takes.nothing
+    needs = frozenset({Gives.frequencies, Gives.anchors})
     answer = MaxErrors
     draws = True
     source = f"{GQ}, theorems 2 and 3, figure 1"

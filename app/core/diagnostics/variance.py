@@ -18,6 +18,7 @@ from app.core.kernels.base import Positive
 from app.core.maps import FeatureMap, Gives, family_of, make_map
 from app.core.model import GMM, MM
 from app.core.progress import Progress, begin_anew, keeping_nothing, pack_arrays, unpack_arrays
+from app.core.samplers.base import AnySampler
 
 
 @with_config(use_attribute_docstrings=True)
@@ -123,6 +124,11 @@ class Variance(Diagnostic):
     repeats: Annotated[int, Field(ge=2, le=10_000)] = 200
     """Number of maps of other seeds in the simulation."""
     seed: Seed = 0
+
+    @classmethod
+    def is_for(cls, sampler: type[AnySampler], gives: frozenset[Gives]) -> bool:
+        """Return whether maps of other seeds can be built at once."""
+        return not sampler.always_learns
 
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a request without pairs, with x and y of different lengths, or with both rows and correlations."""

@@ -17,7 +17,7 @@ from app.core.hashing.code_laws import CodeLaw
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Samples
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import Rounding, coarseness_warnings
-from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives, Spectrum
+from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives, Spectrum, Unit
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 
@@ -41,6 +41,9 @@ class FeatureMap(ABC):
 
     gives: ClassVar[frozenset[Gives]]
     """Results that maps of this family may give besides their Gram block; they refuse all other results."""
+
+    unit: ClassVar[Unit]
+    """What `s` is the number of."""
 
     spec: BaseSpec
     usual_encoders: ClassVar[tuple[Encoder, ...]] = ()

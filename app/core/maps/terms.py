@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from enum import StrEnum
 from math import prod
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,10 +142,12 @@ class FrozenArray(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """An array that clients can fetch: its number of axes, and a description that can follow the word "Fetch"."""
+    """An array that clients can fetch."""
 
     axes: int
     described: str
+    """Description that can follow the word "Fetch"."""
+    dtype: str = "the map's"
 
 
 class Spectrum(NamedTuple):
@@ -176,6 +178,11 @@ class Gives(StrEnum):
     codes = "codes"
     samples = "samples"
     frequencies = "frequencies"
+    anchors = "anchors"
+    """Rows that the map was built from, around which its errors are measured."""
+
+
+Unit = Literal["frequencies", "hashes", "landmarks"]
 
 
 class TakenMap(NamedTuple):

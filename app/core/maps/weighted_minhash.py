@@ -51,6 +51,7 @@ class WeightedMinHashMap(FeatureMap):
     """
 
     gives = frozenset({Gives.codes, Gives.samples})
+    unit = "hashes"
     usual_encoders = (PAIRS, Encoder(Encoding.zero_bit))
     operations_per_comparison = 16
     gram_dtype = np.dtype(np.float64)

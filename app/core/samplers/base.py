@@ -84,10 +84,13 @@ class AnySampler(Kind):
         """
         return () if cls.untried else (cls.model_validate({"kind": cls.kind_name()}),)
 
+    always_learns: ClassVar[bool] = False
+    """Whether samplers of this kind always learn."""
+
     @property
     def learns(self) -> bool:
         """Whether the sampler fits its set to one kernel, which takes time and may need a dataset."""
-        return False
+        return self.always_learns
 
     def as_before(self) -> Self:
         """Return the sampler as earlier versions with other defaults read it; itself if the defaults never changed."""
@@ -177,10 +180,7 @@ class FrequencySampler(AnySampler):
 class LearnedSampler(FrequencySampler):
     """A method that always learns its set."""
 
-    @property
-    def learns(self) -> bool:
-        """Always true."""
-        return True
+    always_learns = True
 
     def frequency_set(self, kernel: SpectralKernel, s: int, input_dim: int, rng: Rng) -> FrequencySet:
         """Learn the set in one thread, without progress reports and without datasets."""

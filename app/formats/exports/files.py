@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from app.core.arrays import Array, RowBlocks, in_parts, octets
-from app.core.maps.terms import TakenMap
+from app.core.maps.terms import Gives, TakenMap
 from app.formats.base import Encoded
 from app.formats.npz import length, write_zip
 
@@ -20,6 +20,8 @@ class MapFile(ABC):
     media_type: ClassVar[str]
     described: ClassVar[str]
     """Contents and readers of the file, for the OpenAPI document."""
+    needs: ClassVar[frozenset[Gives]] = frozenset()
+    """Results of which a map must give one."""
 
     @abstractmethod
     def write(self, taken: TakenMap) -> Encoded:

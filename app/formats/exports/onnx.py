@@ -19,7 +19,7 @@ from app.core.arrays import Array, RowBlocks, row_blocks
 from app.core.errors import InvalidOption
 from app.core.hadamard import ROUNDS, padded_size
 from app.core.input import Input
-from app.core.maps.terms import BaseSpec, Form, TakenMap
+from app.core.maps.terms import BaseSpec, Form, Gives, TakenMap
 from app.core.panels import DEPTH
 from app.formats.base import Encoded
 from app.formats.exports.files import MapFile, numbers
@@ -174,6 +174,7 @@ class Onnx(MapFile):
     """Graph with the input `vectors` and the output `features` or, if the form is complex, `real` and `imag`."""
 
     media_type = "application/octet-stream"
+    needs = frozenset({Gives.frequencies})
     described = (
         f"onnx: a graph of opset {OPSET}, for maps with frequencies. Its input `vectors`, (rows, input_dim), is in the "
         "map's dtype, or float64 where the map has an `input`. Its output is `features`, (rows, n_output); of the form "

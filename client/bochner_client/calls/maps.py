@@ -28,21 +28,6 @@ from bochner_client.requests import (
     written_json,
 )
 
-FrozenArray = Literal[
-    "frequencies",
-    "weights",
-    "offsets",
-    "signature",
-    "signs",
-    "radii",
-    "landmarks",
-    "landmark_values",
-    "landmark_columns",
-    "landmark_ends",
-    "root",
-]
-"""Names of the arrays that a map may have."""
-
 
 def put_map(
     name: str,
@@ -148,14 +133,12 @@ def delete_map(name: str, *, if_match: str | None = None) -> Request[None]:
     )
 
 
-def get_array(
-    name: str, array: FrozenArray, *, dtype: DTypeLike | None = None, out: Array | None = None
-) -> Request[Array]:
+def get_array(name: str, array: str, *, dtype: DTypeLike | None = None, out: Array | None = None) -> Request[Array]:
     """Fetch a frozen array of a map.
 
     Args:
         name: name of the map.
-        array: name of the array.
+        array: name of the array; the catalogue lists those of each sampler.
         dtype: dtype of the result; None for that of the array.
         out: array to write the result into; None for a new array.
 

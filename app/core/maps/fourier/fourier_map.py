@@ -129,15 +129,16 @@ class FourierMap(FeatureMap):
 
     samplers = FREQUENCY_SAMPLERS
     gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
+    unit = "frequencies"
     usual_encoders = (SIGNED,)
     fetched = MappingProxyType(
         {
             "frequencies": Fetched(2, "the frequencies, (n_frequencies, input_dim)."),
             "weights": Fetched(1, "the weights of the frequencies, (n_frequencies,)."),
-            "signs": Fetched(3, "the signs of sampler structured_orthogonal, uint8 (blocks, 3, D/8), a bit for each."),
+            "signs": Fetched(3, "the signs of sampler structured_orthogonal, bits, (blocks, 3, D/8).", "uint8"),
             "radii": Fetched(1, "the lengths of sampler structured_orthogonal, (n_frequencies,), at length scale 1."),
             "offsets": Fetched(1, "the offsets of the form phase, (n_frequencies,) in [0, 2π)."),
-            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), of a map that has negative ones."),
+            "signature": Fetched(1, "the signs ±1 of the weights, (n_frequencies,), if some are negative.", "int8"),
         }
     )
     kernel: ShiftInvariantKernel

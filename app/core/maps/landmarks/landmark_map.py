@@ -266,15 +266,16 @@ class LandmarkMap(FeatureMap):
     """
 
     samplers = (Landmarks, UploadedLandmarks)
-    gives = frozenset({Gives.features})
+    gives = frozenset({Gives.features, Gives.anchors})
+    unit = "landmarks"
     rounds_exact_rows = False
     fetched = MappingProxyType(
         {
             "landmarks": Fetched(2, "the landmarks, (n_frequencies, input_dim), as the kernel compares them."),
             "landmark_values": Fetched(1, "the entries of sparse landmarks that are not 0, row after row."),
-            "landmark_columns": Fetched(1, "the columns of these entries."),
+            "landmark_columns": Fetched(1, "the columns of these entries.", "float64"),
             "landmark_ends": Fetched(
-                1, "where the entries of each sparse landmark begin and end, (n_frequencies + 1,)."
+                1, "where the entries of each sparse landmark begin and end, (n_frequencies + 1,).", "float64"
             ),
             "root": Fetched(
                 2, "the matrix that makes features of kernel values with the landmarks, (n_frequencies, n_output)."

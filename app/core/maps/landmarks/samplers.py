@@ -66,10 +66,7 @@ class Landmarks(AnySampler):
         best = [Selection.rp_cholesky] + [Selection.k_means] * (most <= _MOST_CLUSTERS)
         return tuple(cls(kind="landmarks", dataset=dataset, selection=selection) for selection in best)
 
-    @property
-    def learns(self) -> bool:
-        """Whether the sampler learns from rows, which is always so."""
-        return True
+    always_learns = True
 
 
 class SparseRow(Frozen):
