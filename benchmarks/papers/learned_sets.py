@@ -134,8 +134,8 @@ def write(page: Page, kept: Kept) -> None:
     """The sections of this part of the paper."""
     page.head("Figure 5: integration error over the unit square")
     page.say(
-        "|k(u) − k̂(u)| for u in the unit square, 100 frequencies. The paper integrates over a uniform law, which is "
-        "no kernel's here; ours is a Gaussian of σ = 0.3."
+        "|k(u) − k̂(u)| for u in the unit square, 100 frequencies. The paper integrates over a uniform distribution, "
+        "which belongs to no kernel here; ours is a Gaussian of σ = 0.3."
     )
     plane = kept.one(figure="5", s=100) or {}
     if plane:
@@ -150,11 +150,12 @@ def write(page: Page, kept: Kept) -> None:
 def _write_evolution(page: Page, kept: Kept, figure: str, over: str, label: str, title: str) -> None:
     page.head(title)
     page.say(
-        "Each metric over its value at the left end; 0 iterations are the Halton sequence. Housing has all its rows, "
-        "standardised, and a σ of twice the mean distance to the tenth neighbour; cpu 2,000 rows as they come, and σ "
-        "as in table 2. The paper prints neither numbers nor its σ. It stops learning early, as errors rise in the "
-        "end. Standardised columns of cpu, with the σ of housing, were tried first and showed nothing: their box is so "
-        "wide that D² fell by half a percent in 160 steps, and no error moved by more than 3 %."
+        "Each metric is divided by its value at the left end; 0 iterations are the Halton sequence. Housing has all "
+        "its rows, standardised, and a σ of twice the mean distance to the tenth neighbour; cpu has 2,000 unscaled "
+        "rows, and σ as in table 2. The paper prints neither numbers nor its σ. It stops learning early, because "
+        "errors rise in the end. We first tried standardised columns of cpu, with the σ of housing. They showed "
+        "nothing: their box is so wide that D² fell by half a percent in 160 steps, and no error changed by more than "
+        "3 %."
     )
     panels = []
     for case, (data, scale) in CASES.items():
@@ -175,9 +176,9 @@ def _write_evolution(page: Page, kept: Kept, figure: str, over: str, label: str,
 def _write_table_2(page: Page, kept: Kept) -> None:
     page.head("Table 2: discrepancies of learned sets")
     page.say(
-        "Normalised D² on the box b of cpu as it comes and on b/4; in brackets the paper's. σ is 0.6 times the "
-        "widest range, which lands on the paper's Halton column: it does not print its own. Global sets take up to "
-        "200 steps of L-BFGS, where the paper stops conjugate gradients early."
+        "Normalised D² on the box b of unscaled cpu and on b/4; in brackets the paper's. The paper does not print its "
+        "σ. Ours is 0.6 times the widest range, which reproduces the paper's Halton column. Global sets take up to "
+        "200 steps of L-BFGS; the paper stops conjugate gradients early."
     )
     rows = []
     for (s, scale), theirs in printed.DISCREPANCIES.items():
@@ -192,8 +193,8 @@ def _write_table_2(page: Page, kept: Kept) -> None:
 def _write_table_3(page: Page, kept: Kept) -> None:
     page.head("Table 3: ridge regression with learned sets")
     page.say(
-        "Relative test error on cpu, as in table 1; in brackets the paper's, whose σ and ridge parameter are not "
-        "printed."
+        "Relative test error on cpu, as in table 1; in brackets the paper's. It does not print its σ and ridge "
+        "parameter."
     )
     rows = []
     for s, theirs in printed.LEARNED_REGRESSION.items():

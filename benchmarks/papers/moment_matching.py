@@ -113,9 +113,9 @@ def write(page: Page, kept: Kept) -> None:
     page.say(
         "Relative error of the Gram matrix of 1,000 rows in the complex form of the paper's (5), with two standard "
         "errors over five seeds (the paper: 100 runs, and no numbers). σ is the mean distance to the tenth nearest "
-        "neighbour, as in the paper. MNIST has 5,000 rows here and 10,000 there; LR500 is made anew after the "
-        f"paper's description: normal rows of a random correlation matrix. Its σ is {_sigma(kept)} here and 27 in the "
-        "paper. YP90 and QM274 are not to be had."
+        "neighbour, as in the paper. MNIST has 5,000 rows here and 10,000 there. We generated LR500 from the paper's "
+        f"description: normal rows of a random correlation matrix. Its σ is {_sigma(kept)} here and 27 in the paper. "
+        "YP90 and QM274 are not available."
     )
     labels = {"frobenius": "relative error, Frobenius norm", "spectral": "relative error, 2-norm"}
     panels = [
@@ -141,15 +141,15 @@ def write(page: Page, kept: Kept) -> None:
         for name in ("Sobol'", "moment matching")
     ]
     page.say(
-        "On MNIST, Sobol' points do better here than moment matching, and not in the paper. Their first coordinates "
-        "are their best, and meet the first principal components; s is a power of two, where they are balanced. With "
-        f"rows turned at random, so that no column is the first, their error at {OF_WIDTHS:,} frequencies is "
-        f"{turned[0]}, and that of moment matching {turned[1]}."
+        "On MNIST, Sobol' points are better here than moment matching, but not in the paper. Their first coordinates "
+        "are their best, and coincide with the first principal components; s is a power of two, where they are "
+        f"balanced. If rows are rotated at random, so that no column is the first, their error at {OF_WIDTHS:,} "
+        f"frequencies is {turned[0]}, and that of moment matching {turned[1]}."
     )
     page.head("Figure 3: Gram error against the width of the kernel")
     page.say(
-        f"As above, with {OF_WIDTHS:,} frequencies and σ as many times the tenth neighbour's distance. In the place "
-        "of QM274 stands MNIST."
+        f"As above, with {OF_WIDTHS:,} frequencies; σ is the given multiple of the tenth neighbour's distance. MNIST "
+        "replaces QM274."
     )
     panels = [
         Panel(
@@ -166,7 +166,7 @@ def write(page: Page, kept: Kept) -> None:
     corollaries.write(page, kept)
     _write_real_form(page, kept)
     page.head("What could not be tried")
-    page.say("YP90 (YearPredictionMSD) and QM274 (molecules): the data are not to be had here.")
+    page.say("YP90 (YearPredictionMSD) and QM274 (molecules): the data are not available here.")
 
 
 def _sigma(kept: Kept) -> str:
@@ -182,12 +182,11 @@ def _write_regression(page: Page, kept: Kept) -> None:
     page.head("Table 1: principal component regression")
     page.say(
         "Relative test error in percent, mean ± standard error over three seeds; in brackets the paper's, of 4,096 "
-        "components and 512. LR500 has the paper's sizes; its noise is ours (0.2 of the signal, which is 20 % of "
-        "error that no model can avoid), as the paper does not tell its own; with 0.3, tried first, errors of "
-        "512 components were near 35 %. MNIST is trained on 4,000 rows instead "
-        "of 8,000, and so on half as many columns, 2,048; what the paper took for the values of MNIST it does not "
-        "tell, and we take the digit. It was not that alone: a constant would have an error of 54 %, and the paper's "
-        "are 75 % and more."
+        "components and 512. LR500 has the paper's sizes. The paper does not say how large its noise is; ours is 0.2 "
+        "of the signal, which is 20 % of error that no model can avoid. With 0.3, tried first, errors of 512 "
+        "components were near 35 %. MNIST is trained on 4,000 rows instead of 8,000, and so on half as many columns, "
+        "2,048. The paper does not say which values of MNIST it predicts; we predict the digit. The paper's values "
+        "cannot be the digit alone: a constant would have an error of 54 %, and the paper's errors are 75 % and more."
     )
     rows = []
     for (data, components), theirs in printed.COMPONENTS.items():
@@ -206,9 +205,9 @@ def _percent(errors: list[float]) -> str:
 def _write_real_form(page: Page, kept: Kept) -> None:
     page.head("The same in the real form")
     page.say(
-        "The papers measure complex features, whose imaginary part is error too; most users take `cos_sin`, whose "
-        "error is less by about √2, and in which antithetic pairs are a loss. Frobenius error on 2,000 rows, five "
-        "seeds."
+        "The papers measure complex features, whose imaginary part is error too. Most users take `cos_sin`, whose "
+        "error is smaller by about √2, and in which antithetic pairs increase the error. Frobenius error on 2,000 "
+        "rows, five seeds."
     )
     names = FORMS["cos_sin"]
     rows = []

@@ -42,13 +42,13 @@ def claims(kept: Kept) -> list[Claim]:
             "5, figure 2c",
             "Phone error rates on TIMIT are alike, reweighted grids' slightly lower.",
             Verdict.untried,
-            "The data are not to be had.",
+            "The data are not available.",
         ),
         Claim(
             "3.5 and 5",
-            "Grid features are made in half the time, or in 17 % less.",
+            "Grid features are made in half the time, or in 17 % less time.",
             Verdict.untried,
-            "It is about the paper's own code for products with few distinct factors.",
+            "The claim is about the paper's own code for products with few distinct factors.",
         ),
     ]
 
@@ -110,7 +110,7 @@ def _reweighted(kept: Kept) -> tuple[Verdict, str]:
     told_ = ", ".join(
         f"{min(part):.2f} to {max(part):.2f} on {title}" for part, title in zip(parts, SETS.values(), strict=True)
     )
-    return verdict_of(sum(ratio >= 2 for ratio in ratios), len(ratios)), f"Less by factors of {told_}."
+    return verdict_of(sum(ratio >= 2 for ratio in ratios), len(ratios)), f"The error is smaller by factors of {told_}."
 
 
 def _others(kept: Kept) -> tuple[Verdict, str]:

@@ -73,7 +73,7 @@ def _overfits(kept: Kept) -> tuple[Verdict, str]:
     verdict = Verdict.fails if not rises else Verdict.holds if least else Verdict.in_part
     told = f"The norm is least after {STEPS[least]} steps, {norms[least]:.3g}, and ends at {norms[-1]:.3g}"
     fall = found[-1]["normalized"] / found[0]["normalized"]
-    return verdict, f"{told}, while D² falls to {fall:.2g} of what it was."
+    return verdict, f"{told}, while D² falls to {fall:.2g} of its first value."
 
 
 def _half(kept: Kept) -> tuple[Verdict, str]:
@@ -136,7 +136,7 @@ def _some_better(kept: Kept) -> tuple[Verdict, str]:
         f"{best[s][0]} over {best[s][1]:g}·b {one[best[s]]:.4f} (Halton {one['Halton', 1.0]:.4f})"
         for s, one in found.items()
     )
-    told = f"Best at s = {', '.join(map(str, found))}: {told}. Six tries, by the test rows, stand against one."
+    told = f"Best at s = {', '.join(map(str, found))}: {told}. Six tries, chosen by test rows, against one."
     return verdict_of(right, len(found)), told
 
 

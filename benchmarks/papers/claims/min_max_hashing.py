@@ -23,7 +23,7 @@ def claims(kept: Kept) -> list[Claim]:
         ),
         judged(
             "2 and 3, figures 3 and 4",
-            "GCWS has less relative variance than NRFF but at very high similarity.",
+            "GCWS has less relative variance than NRFF, except at very high similarity.",
             lambda: _less(kept),
         ),
         judged(
@@ -37,7 +37,7 @@ def claims(kept: Kept) -> list[Claim]:
         judged("5, figures 10 and 16", "At the same k codes are more accurate than NRFF.", lambda: _codes(kept)),
         judged("5, figures 10 to 15", "From b = 4 on the number of bits matters little.", lambda: _bits(kept)),
         judged("5, figure 10", "On letter, 16 codes already beat the linear SVM on the rows.", lambda: _sixteen(kept)),
-        judged("5", "The advantage of codes is there at the best tuning of either method.", lambda: _tuned(kept)),
+        judged("5", "Codes keep their advantage if both methods are tuned best.", lambda: _tuned(kept)),
         judged(
             "5, figure 18",
             "At the same k and a large C, LIBLINEAR trains longer on NRFF than on codes.",
@@ -48,7 +48,7 @@ def claims(kept: Kept) -> list[Claim]:
             "Codes of raw rows (b = 8, k = 1,024; car, satimage) and a linear SVM come to the kernel SVM's accuracy.",
             lambda: _input(kept),
         ),
-        Claim("4 and 5", "The same on some fifty other data sets.", Verdict.untried, "The data are not to be had."),
+        Claim("4 and 5", "The same on some fifty other data sets.", Verdict.untried, "The data are not available."),
     ]
 
 
@@ -94,7 +94,7 @@ def _less(kept: Kept) -> tuple[Verdict, str]:
         parts.append(f"from {first} on at γ = {settings['gamma']:g}")
     return (
         verdict_of(right, len(found)),
-        f"GCWS's is the larger {'; '.join(parts)}. It assumes the paper's link of GMM and ρ, which real rows follow "
+        f"GCWS has the larger one {'; '.join(parts)}. It assumes the paper's link of GMM and ρ, which real rows follow "
         "loosely.",
     )
 
@@ -143,7 +143,7 @@ def _codes(kept: Kept) -> tuple[Verdict, str]:
     lost = ", ".join(case for gain, _, case in gains if gain <= 0)
     found = f"{right} of {len(gains)} cases, {clear} of them by more than two standard errors, "
     return verdict_of(right, len(gains)), found + f"{max(gains)[0]:.1f} points at most." + (
-        f" Not: {lost}." if lost else ""
+        f" Exceptions: {lost}." if lost else ""
     )
 
 

@@ -32,7 +32,7 @@ def claims(kept: Kept) -> list[Claim]:
             "In regression, moment matching is never clearly worse, and mostly best.",
             lambda: _regression(kept),
         ),
-        Claim("4", "The same on YP90 and QM274.", Verdict.untried, "The data are not to be had."),
+        Claim("4", "The same on YP90 and QM274.", Verdict.untried, "The data are not available."),
     ]
 
 

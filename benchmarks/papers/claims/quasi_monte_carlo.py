@@ -26,14 +26,14 @@ def claims(kept: Kept) -> list[Claim]:
         ),
         judged(
             "6.1, table 1",
-            "Halton has the least test error on cpu, Monte Carlo none of the least.",
+            "Halton has the smallest test error on cpu; Monte Carlo never has.",
             lambda: _regression(kept),
         ),
         judged(
             "6.1, figure 4", "Box discrepancy falls with s and goes with the Gram error.", lambda: _correlation(kept)
         ),
         *learned_sets.claims(kept),
-        Claim("6.1 and 6.2", "The same on census and USPST.", Verdict.untried, "The data are not to be had."),
+        Claim("6.1 and 6.2", "The same on census and USPST.", Verdict.untried, "The data are not available."),
     ]
 
 
@@ -47,7 +47,7 @@ def _beats(kept: Kept, names: tuple[str, ...]) -> tuple[Verdict, str]:
             lost.append(f"{name} on {data} at s = {s}")
     right = len(cases) - len(lost)
     found = f"{right} of {len(cases)} cases, {clear} of them by more than two standard errors."
-    return verdict_of(right, len(cases)), found + (f" Not: {', '.join(lost[:6])}." if lost else "")
+    return verdict_of(right, len(cases)), found + (f" Exceptions: {', '.join(lost[:6])}." if lost else "")
 
 
 def _gram_error(kept: Kept, data: str, sampler: str, s: int) -> tuple[float, float]:
