@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, PostedRows, Rows
+from app.core.arrays import Matrix, PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
-from app.core.indexes.labels import pack_rows, unpack_rows
+from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.indexes.search import Hits, search
 from app.services.cache import Cache, latest
@@ -25,8 +25,10 @@ from app.services.vectors import warnings_of
 from app.store.errors import StoreDamaged
 from app.store.indexes import BLOCK, MARK_BYTES, Block, Entry, IndexFull, IndexManifest, IndexState, IndexStore
 
-# Bytes of blocks, or of vectors for exact comparison, that one call reads.
+# Bytes of blocks, or of vectors for exact comparison, that one call reads; and bytes of queries, packed.
 _BYTES_AT_ONCE = 1 << 22
+# Bytes of vectors in the form in which they are compared exactly.
+_BYTES_COMPARED = 1 << 26
 # Memory for an id and its length, in most indexes. An index of longer ids is refused when a snapshot is taken.
 _BYTES_OF_ID = 32
 
@@ -76,7 +78,7 @@ class Images:
         held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest))
         with ExitStack() as looking:
             with held.lock:
-                if held.revision < state.revision:
+                if held.revision != state.revision:  # it may be lower, if the store was put back
                     self._read_changes(manifest, held)
                     self._cache.weigh(f"index {manifest.token}", held)
                 if held.bytes > self._cache.limit:
@@ -134,9 +136,10 @@ def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
 Result = dict[str, Any]
 """Result of one query: the members of a `SearchResult`."""
 
-# Costs, in multiplications: comparing a byte of codes; finding a vector in a bucket; answering a query, whatever is
-# found; reading from the store the vectors that are compared exactly with a query.
-_PER_BYTE, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 40, 200_000, 4_000_000
+# Costs, in multiplications: comparing a byte of codes; finding a bucket in a segment; finding a vector in a bucket;
+# answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
+# byte of sparse vectors in the form in which they are compared, which may be dense.
+_PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
 # Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.
 _BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
 # Most bytes of one character of an id in JSON.
@@ -159,19 +162,23 @@ class Search:
 
     def results(self, rows: Rows) -> list[Result]:
         """Return the result of each row; raise what `IndexVectors.search` raises."""
-        opened, image, options = self._opened, self._image, self._options
+        opened, image, options, layout = self._opened, self._image, self._options, self._opened.layout
         n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend(opened.feature_map.operations(rows), n)
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
-        if opened.layout.banding is None:
-            self._spend(_PER_BYTE * n * image.size * opened.layout.code_bytes, n)
-        queries = opened.codes.pack(opened.feature_map, rows)
+        bands = 0 if layout.banding is None else layout.banding.bands
+        per_query = _PER_BAND * bands * len(image.segments) if bands else _PER_BYTE * image.size * layout.code_bytes
+        self._spend(per_query * n, n)
         similarity = options.min_similarity
         least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
         marked = None if options.tag is None else labels.number(labels.mark(options.tag, "/tag"))
-        every = search(image, opened.layout, queries, k, least, marked, self._threads)
-        return [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every)]
+        found = []
+        for part in row_blocks(n, _BYTES_AT_ONCE // (layout.code_bytes + 2 * bands)):
+            queries = opened.codes.pack(opened.feature_map, rows[part])
+            every = search(image, layout, queries, k, least, marked, self._threads)
+            found += [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every, part.start)]
+        return found
 
     def _result(self, row: Rows, hits: Hits) -> Result:
         layout = self._opened.layout
@@ -196,21 +203,29 @@ class Search:
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
         """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
         opened, found = self._opened, np.full(len(ids), np.nan)
-        kernel, input_dim = opened.feature_map.kernel, opened.feature_map.spec.input_dim
-        per_vector = 1 + opened.state.nbytes // max(1, opened.state.size)
-        at_once = max(1, _BYTES_AT_ONCE // per_vector)
-        for first in range(0, len(ids), at_once):
-            stored = self._store.vectors(opened.manifest, ids[first : first + at_once])
-            there = [(first + i, one) for i, one in enumerate(stored) if one is not None]
-            if there:
-                others = self._unpack_rows([one for _, one in there], input_dim)
-                self._spend(kernel.exact_operations(row, others))
-                found[[i for i, _ in there]] = opened.feature_map.exact_gram(row, others)[0]
+        first, at_once = 0, 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
+        while first < len(ids):
+            stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
+            found[first : first + len(stored)] = self._compare(row, stored)
+            first, at_once = first + len(stored), 2 * len(stored)
         return found
 
-    def _unpack_rows(self, stored: list[bytes], input_dim: int) -> Rows:
+    def _compare(self, row: Rows, stored: list[bytes | None]) -> Matrix:
+        """Return the exact similarities of a row and stored vectors; NaN in the place of None."""
+        feature_map, found = self._opened.feature_map, np.full(len(stored), np.nan)
+        for sparse in (False, True):
+            there = {i: one for i, one in enumerate(stored) if one is not None and is_sparse(one) is sparse}
+            if there:
+                others = self._unpack_rows([*there.values()])
+                nbytes = feature_map.kernel.exact_bytes(row, others)
+                self._spend(feature_map.kernel.exact_operations(row, others) + sparse * _PER_DENSE_BYTE * nbytes)
+                for part in row_blocks(len(there), _BYTES_COMPARED * len(there) // max(1, nbytes)):
+                    found[[*there][part]] = feature_map.exact_gram(row, others[part])[0]
+        return found
+
+    def _unpack_rows(self, stored: list[bytes]) -> Rows:
         try:
-            return unpack_rows(stored, input_dim)
+            return unpack_rows(stored, self._opened.feature_map.spec.input_dim)
         except (ValueError, IndexError) as error:
             raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 

@@ -3,8 +3,8 @@
 Each script atomically changes all keys of an index and its entries in the account.
 
 An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `bochner:{index:i}:<token>`, here `own`.
-`state` is a hash of its size, its bytes and its revision (the number of changes). Each vector has a slot, a number from
-0 up to the size, and is stored in:
+`state` is a hash of its size, its bytes and its revision, which is the time of the last change in microseconds, and
+higher after each change. Each vector has a slot, a number from 0 up to the size, and is stored in:
 
 - `codes.<block>`: the hash of its tag and its codes, in blocks of `BLOCK` slots. A block has its full length from the
   start, because the server allocates twice the length for a string that grows;
@@ -285,10 +285,13 @@ class IndexStore(LivingStore[IndexManifest]):
             if n and (len(block.codes), labels.count(block.ids), len(revisions)) != whole:
                 raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
 
-    def vectors(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
-        """Return the vectors with these ids in their stored form; None for each id without a vector."""
+    def vectors(self, manifest: IndexManifest, ids: Sequence[bytes], most: int) -> list[bytes | None]:
+        """Return the vectors with the first of these ids, at least one, and more while they have up to `most` bytes.
+
+        They are in their stored form; None for each id without a vector.
+        """
         with store_errors():
-            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, *ids])
+            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, most, *ids])
         if found is None:
             raise Gone
         return cast("list[bytes | None]", found)

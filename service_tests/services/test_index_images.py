@@ -5,11 +5,14 @@ import threading
 import numpy as np
 import pytest
 import redis
+from scipy.sparse import csr_array
 
 from app.container import Container
+from app.core.arrays import Rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
+from app.services import index_vectors
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
@@ -67,6 +70,43 @@ def test_what_one_process_has_put_every_other_finds_at_once(url: str) -> None:
     for tag, writer in zip("abc", processes, strict=True):  # one change at a time, of the same vector
         upsert(writer, name, ["0"], tag)
         assert all(found(one, name, tag) == {"0"} for one in processes)
+
+
+def test_a_store_that_was_put_back_is_read_anew(url: str) -> None:
+    service = process(url)
+    name = made(service, "back")
+    upsert(service, name, [*range(300)])
+    with redis.Redis.from_url(url) as store:
+        before = {key: store.dump(key) for key in store.scan_iter()}
+        upsert(service, name, [0, "gone"])
+        assert found(service, name) == {*range(300), "gone"}
+        store.flushall()
+        for key, value in before.items():
+            store.restore(key, 0, value)
+    assert found(service, name) == {*range(300)}
+    upsert(service, name, [0, "new"])
+    assert found(service, name) == {*range(300), "new"}
+
+
+@pytest.mark.parametrize("nbytes", [1, 100, 1 << 20])
+def test_exact_similarities_are_the_same_however_much_is_read_at_once(
+    url: str, monkeypatch: pytest.MonkeyPatch, nbytes: int
+) -> None:
+    for limit in ("_BYTES_AT_ONCE", "_BYTES_COMPARED"):
+        monkeypatch.setattr(index_vectors, limit, nbytes)
+    service, rows = process(url), np.random.default_rng(3).random((60, 3))
+    service.map_creation.create("m", AskedSpec(SPEC, NOTHING), Progress())
+    service.indexes.create("kept", AskedIndex(map="m", keep="vectors"), None)
+    for first in range(0, 60, 20):  # dense and sparse by turns
+        some: Rows = rows[first : first + 20] if first % 40 else csr_array(rows[first : first + 20])
+        batch = Batch(some, [*range(first, first + 20)], None)
+        service.index_vectors.upsert("kept", lambda *_, batch=batch: batch)
+    results, _ = service.index_vectors.search("kept", lambda _: (SearchOptions(k=60), rows[:3]))
+    exact = np.minimum(rows[:3, None], rows).sum(2) / np.maximum(rows[:3, None], rows).sum(2)
+    for one, of_query in zip(results, exact, strict=True):
+        order = np.argsort(-of_query)
+        assert one["ids"] == order.tolist()
+        np.testing.assert_allclose(one["exact"], of_query[order], rtol=1e-12)
 
 
 def test_only_blocks_that_have_changed_are_read_again(url: str) -> None:

@@ -45,7 +45,7 @@ def test_an_index_is_changed_at_once(client: Client) -> None:
         indexes.upsert(manifest, [entry(i, vector=b"v%d" % i) for i in range(300)])
         assert indexes.remove(manifest, b"s7")
         assert len(held(indexes, manifest)) == 299
-        assert indexes.vectors(manifest, [b"s8", b"s7"]) == [b"v8", None]
+        assert indexes.vectors(manifest, [b"s8", b"s7"], 100) == [b"v8", None]
         looked = indexes.look(name, manifest)
         assert looked is not None
         assert looked[1].size == 299

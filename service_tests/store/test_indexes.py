@@ -39,7 +39,13 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
         assert held(indexes, made) == {key: one.row for key, one in truth.items()}
         assert_true(client)
     ids = [*truth, b"sother"]
-    assert indexes.vectors(made, ids) == [one.vector for one in truth.values()] + [None]
+    stored = [one.vector for one in truth.values()] + [None]
+    assert indexes.vectors(made, ids, 1 << 20) == stored
+    for most in (0, 1, 100, 1000):
+        found = indexes.vectors(made, ids, most)
+        lengths = [len(one or b"") for one in stored[: len(found) + 1]]
+        assert found == stored[: len(found)]
+        assert len(found) == 1 or sum(lengths[:-1]) <= most < sum(lengths)
     assert_true(client)
     assert len(truth) > 100
 

@@ -150,13 +150,18 @@ def pack_rows(rows: Rows) -> list[bytes]:
     return [_pack_values(_SPARSE, rows.data[one]) + rows.indices[one].astype(_INDEX).tobytes() for one in every]
 
 
+def is_sparse(stored: bytes) -> bool:
+    """Return whether a stored row is sparse."""
+    return stored[:1] >= bytes([_SPARSE])
+
+
 def unpack_rows(stored: Sequence[bytes], input_dim: int) -> Rows:
-    """Decode stored rows to float64; sparse if one of them is.
+    """Decode stored rows, all dense or all sparse, to float64.
 
     Raises:
         ValueError, IndexError: a stored row is malformed.
     """
-    if any(one[0] >= _SPARSE for one in stored):
+    if is_sparse(stored[0]):
         parts = [_sparse(one) for one in stored]
         ends = np.cumsum([0, *(len(indices) for indices, _ in parts)])
         values, indices = (np.concatenate([part[k] for part in parts]) for k in (1, 0))
@@ -179,12 +184,8 @@ def _pack_values(form: int, values: Floats) -> bytes:
 def _sparse(stored: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the indices and values of a stored row."""
     form, dtype = stored[0] & ~1, _DTYPES[stored[0] & 1]
-    if form < _SPARSE:
-        values = np.frombuffer(stored, dtype, offset=1)
-        indices = np.flatnonzero(values)
-        return indices, values[indices].astype(np.float64)
     n, more = divmod(len(stored) - 1, dtype.itemsize + _INDEX.itemsize)
-    if more or form > _SPARSE:
+    if more or form != _SPARSE:
         raise ValueError(f"a row of {len(stored)} bytes is none")
     values = np.frombuffer(stored, dtype, n, 1)
     indices = np.frombuffer(stored, _INDEX, n, 1 + n * dtype.itemsize)

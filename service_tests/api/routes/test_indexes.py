@@ -114,6 +114,27 @@ def test_what_is_damaged_in_the_store_is_said_to_be(
     http.delete(path)
 
 
+def test_bands_of_queries_and_sparse_vectors_made_dense_count(http: httpx.Client, name: str) -> None:
+    one = {"indices": [0], "values": [0.5]}
+    spec = {"sampler": {"kind": "monte_carlo"}, "kernel": {"kind": "gaussian", "length_scale": 1000.0}}
+    for kind, n, fields, index in (
+        ("bands", 1, {"input_dim": 1, "s": 65536}, {"bands": 65536, "rows_per_band": 1}),
+        ("dense", 2000, {"input_dim": 1_000_000, "s": 1}, {"keep": "vectors"}),
+    ):
+        path = f"/v1/indexes/{name}-{kind}"
+        assert put(http, f"{name}-{kind}", spec | fields).status_code == 201
+        http.put(path, json={"map": f"{name}-{kind}"} | index).raise_for_status()
+        http.post(f"{path}/vectors", json={"ids": [*range(n)], "vectors": [one] * n}).raise_for_status()
+    asked = {"k": 1, "vectors": [one] * 30_000}
+    told = assert_problem(http, http.post(f"/v1/indexes/{name}-bands/search", json=asked), 413, "too-large")
+    assert told["limit"] == "max_operations"
+    path = f"/v1/indexes/{name}-dense/search"
+    told = assert_problem(http, http.post(path, json={"k": 400, "vectors": [one]}), 413, "too-large")
+    assert told["limit"] == "max_operations"
+    (found,) = http.post(path, json={"k": 2, "vectors": [one]}).raise_for_status().json()["results"]
+    assert found["exact"] == [1.0, 1.0]
+
+
 def test_queries_count_however_little_is_found_for_them(http: httpx.Client, name: str) -> None:
     path = made(http, name, keep="vectors")
     upserted(http, path, [1], ROWS[:1])

@@ -71,7 +71,8 @@ local function share_out(bytes, who, grown)
 end
 -- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
 local function changed(blocks, size, bytes, who, grown)
-  local revision = state('revision') + 1
+  -- A store that came back as it was before must not repeat the revisions that processes have read from it.
+  local revision = math.max(state('revision') + 1, math.floor(1000000 * now()))
   local written = struct.pack('<I4', revision % 4294967296)
   for block in pairs(blocks) do
     if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
