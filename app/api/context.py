@@ -1,5 +1,6 @@
 """Request context for routes, and parameters that several routes share."""
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, cast
@@ -18,7 +19,11 @@ from app.core.model import NAME_PATTERN
 from app.metrics import Heartbeat, Meters, gauge
 from app.request_context import start_spans
 from app.services.cache import Cache
+from app.services.status import Readiness
 from app.settings import Settings
+
+# Seconds to wait for the store before the readiness that was seen last is told: probes wait for some 4 s.
+_LOOK_SECONDS = 2.0
 
 
 class Context(Container):
@@ -37,8 +42,15 @@ class Context(Container):
         )
         self.interest, self.shutdown = Interest(), Shutdown()
         self.together = Together(self.admission, meters.batch)
-        self.readiness = Asked(lambda _: self.admission.ask(self.status.readiness), one_at_a_time=True)
+        self._look = Asked(lambda _: self.admission.ask(self.status.readiness), one_at_a_time=True)
         self.heartbeat = Heartbeat(meters.slot, "server", Gauges(meters, self.admission, self.cache).sample)
+
+    async def readiness(self) -> Readiness:
+        """Return whether the service is ready; what was seen last if the store takes long to answer."""
+        try:
+            return await asyncio.wait_for(asyncio.shield(self._look("")), _LOOK_SECONDS)
+        except TimeoutError:
+            return self.status.seen
 
     def _hear_store(self, command: str, seconds: float, failed: bool) -> None:
         self.meters.asked_store(command, seconds, failed)

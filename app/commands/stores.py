@@ -12,7 +12,7 @@ from typing import Any
 from app.commands.options import STORE_SETTINGS, AddParser, add_settings, checked_settings, connect_to_store, files_of
 from app.store import data_files, identity
 from app.store.backup import back_up, note, restore, send
-from app.store.connection import check_room, places_of
+from app.store.connection import check_room
 from app.store.disk import DAMAGED, cut_tails
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreFull
@@ -78,16 +78,15 @@ def run_check(**options: Any) -> None:
         if any(one.fault for one in found):
             sys.exit(1)
     with connect_to_store(options) as client:
-        for root in places_of(client).roots:
-            identity.check(client, root)
         for _ in range(2):  # files lack something where they do so twice in a row
             with suppress(StoreFull):
                 check_room(client, 0)
         damages = [told for of in (MapStore, DatasetStore, IndexStore) for told in of(client).damages()]
-    if settings.redis_url is None:
-        damaged = (path for path in cut_tails(files_of(settings)) if path.name.endswith(DAMAGED))
-        damages += [f"{path}: its server refuses a part of it" for path in damaged]
-    sys.stdout.writelines(f"{told}\n" for told in damages)
+        if settings.redis_url is None:
+            damaged = (path for path in cut_tails(files_of(settings)) if path.name.endswith(DAMAGED))
+            damages += [f"{path}: its server refuses a part of it" for path in damaged]
+        sys.stdout.writelines(f"{told}\n" for told in damages)
+        identity.require_marks(client)
     if damages:
         sys.exit(1)
     sys.stdout.write("Everything is whole.\n")

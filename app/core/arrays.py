@@ -333,6 +333,8 @@ class RowBlocks:
     """Function that computes one block. It must not fail, because earlier blocks may already have been sent."""
     largest: float = inf
     """Upper bound of the entries' absolute values."""
+    rows_bytes: int = 0
+    """Bytes of the request's rows, which are held until the last block is made."""
 
     @property
     def nbytes(self) -> int:
@@ -341,9 +343,9 @@ class RowBlocks:
 
     @property
     def held_bytes(self) -> int:
-        """Twice the size of the largest block in bytes: one block waits to be sent while the next is computed."""
+        """Bytes of the rows, and of the largest block twice: one waits to be sent while the next is computed."""
         longest = max((block.stop - block.start for block in self.blocks), default=0)
-        return 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
+        return self.rows_bytes + 2 * longest * prod(self.shape[1:]) * self.dtype.itemsize
 
     def generate(self) -> Iterator[Array]:
         """Yield the blocks in order, computing each when it is asked for."""
@@ -476,6 +478,12 @@ def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.c
     ends = np.concatenate([[0], np.cumsum(is_kept)])[rows.indptr]
     values = rows.data[is_kept].astype(np.float64)
     return sparse.csr_array((values, places[is_kept], ends), shape=(rows.shape[0], len(columns)))
+
+
+def own_bytes(rows: Rows) -> int:
+    """Return the bytes of rows of one request alone; 0 for those of a dataset in the cache, which are read-only."""
+    arrays = [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
+    return sum(array.nbytes for array in arrays if array.flags.writeable)
 
 
 def count_entries(rows: Rows) -> int:

@@ -45,6 +45,7 @@ class Arrow(Format):
 
     media_type = "application/vnd.apache.arrow.stream"
     narrower = Npy.narrower
+    expands = True
     rows_described = (
         "An Arrow IPC stream with one column of lists of numbers (FixedSizeList, or lists that are of one length), or "
         "with columns of numbers that make the row together: float16, float32, float64, whole numbers that are exact, "

@@ -55,6 +55,8 @@ class RowsFormat(ABC):
     """One sentence for the OpenAPI document on how rows are sent in this format. JSON has schemas there instead."""
     has_members: ClassVar[bool] = False
     """Whether a body has named members, as JSON has; otherwise a body is one array."""
+    expands: ClassVar[bool] = False
+    """Whether rows may take much more memory than the body that they are read from."""
     in_own_process: ClassVar[bool] = False
     """Whether `matrix` waits for a separate process that reads the body."""
 

@@ -22,6 +22,7 @@ class Npz(Format):
 
     media_type = "application/x-npz"
     has_members = True
+    expands = True
     answers_described = (
         "A `.npz` of the members that JSON has, uncompressed; codes one_hot as their column indices, ids of strings "
         "as `ids_text`, all of them in UTF-8, and `ids_ends`, where each ends."

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.core.arrays import IDS, SIGNATURE, Answer, Array, Ids, Matrix, OneHot, RowBlocks, Rows, row_blocks
+from app.core.arrays import IDS, SIGNATURE, Answer, Array, Ids, Matrix, OneHot, RowBlocks, Rows, own_bytes, row_blocks
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.maps import FeatureMap
@@ -60,7 +60,8 @@ def make_result(
     if n * row_bytes <= most:
         return make(x)
     check()
-    return RowBlocks((n, *shape), dtype, [*row_blocks(n, most // row_bytes)], lambda block: make(x[block]), largest)
+    blocks = [*row_blocks(n, most // row_bytes)]
+    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, own_bytes(x))
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:

@@ -22,7 +22,7 @@ from app.store import identity, snapshot
 from app.store.connection import ONE, ROOT, Client, N, check_room, inside, places_of, root_of
 from app.store.data_files import create_private, sync
 from app.store.errors import StoreFull, StoreUnavailable, store_errors
-from app.store.identity import KEY, Mark
+from app.store.identity import KEY, Mark, require_marks
 from app.store.servers import primaries, slots_of
 from app.store.snapshot import STREAMS, Key, SnapshotBroken
 
@@ -55,13 +55,7 @@ def back_up(client: Client, path: Path) -> int:
             os.fsync(file.fileno())
         keys = check(part)
         with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            # Workers create the job queue even in an empty store.
-            if all(key.type in STREAMS or _is_in_every_store(key.name) for key in snapshot.keys(data)):
-                # If a store came back empty, its backups would push out the earlier ones that have data.
-                raise BackupFailed("There is no backup: the store holds nothing.")
             _require_same_places(client, data)
-            if _mark_in(data, Mark(id="", state="found")).state == "restoring":
-                raise BackupFailed("There is no backup: another one is being put back into the store.")
         part.rename(path)
         sync(path.parent)
     except OSError as error:
@@ -78,6 +72,8 @@ def send(client: Client, file: BinaryIO) -> None:
         BackupFailed: the store sends no snapshot, or not all of it, or slots of a cluster move meanwhile.
     """
     try:
+        require_marks(client)
+        _require_content(client)
         slots = slots_of(client)
         for server in primaries(client):
             for chunk in _sent(server):
@@ -195,11 +191,11 @@ def restore(client: Client, path: Path) -> int:
         databases = {key.database for key in _ours(data)}
         if len(databases) > 1:
             raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
-        accepted = _mark_in(data, mark).model_copy(update={"state": "accepted"})
+        accepted = _mark_in(data, mark)
         identity.put(client, mark)
         # The job queue is restored last, so that a waiting worker finds all data of its jobs.
         kept = _write(client, data, streams=False) + _write(client, data, streams=True)
-        identity.put(client, accepted)
+        identity.put(client, accepted.model_copy(update={"state": "accepted", "at": time.time()}))
     return kept
 
 
@@ -213,6 +209,18 @@ def _require_same_places(client: Client, data: mmap.mmap) -> None:
     marked = {root_of(key.name.decode(errors="replace")) for key in snapshot.keys(data) if _is_mark(key.name)}
     if of_cluster and marked != {*places_of(client).roots}:
         raise BackupFailed(f"The backup is not whole: it has {len(marked)} of {N} places of a cluster.")
+
+
+def _require_content(client: Client) -> None:
+    """Raise BackupFailed if the store holds nothing: after a loss, backups would push out earlier ones that have data.
+
+    Workers create the job queue even in an empty store.
+    """
+    with store_errors():
+        for name in client.scan_iter(match=f"{ROOT}*", count=1000):
+            if not _is_in_every_store(name) and client.type(name) != b"stream":
+                return
+    raise BackupFailed("There is no backup: the store holds nothing.")
 
 
 def _require_empty(client: Client, mark: Mark) -> None:

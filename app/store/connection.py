@@ -16,7 +16,8 @@ Replicas receive a server's writes in order: a replica that has this key has all
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -36,7 +37,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelManagedConnection, SentinelManagedSSLConnection
 
 from app.store.disk import Disk, data_dir_of, held_bytes
-from app.store.errors import NotConfirmed, store_errors
+from app.store.errors import NotConfirmed, StoreUnavailable, store_errors
 
 ROOT = "bochner:"
 """Prefix of every key of the service."""
@@ -277,6 +278,8 @@ class Known:
     """Disk of an embedded store; None for an operator's own store, whose disk the service does not check."""
     seen: str | None = None
     """Id in the store's mark, once seen by this process; see `identity`."""
+    seen_at: float = 0.0
+    """Time when the mark was seen last."""
     heard: Heard = staticmethod(lambda *_: None)
     """Callback for each call."""
 
@@ -393,6 +396,19 @@ def _time(heard: Heard, command: str) -> Iterator[None]:
         raise
     finally:
         heard(command.partition(" ")[0], time.perf_counter() - began, failed)
+
+
+def ask_shards(roots: Sequence[str], ask: Callable[[str], T]) -> list[T | StoreUnavailable]:
+    """Return the answers of shards, asked at the same time; the error in the place of an answer that does not come."""
+
+    def answer(root: str) -> T | StoreUnavailable:
+        try:
+            return ask(root)
+        except StoreUnavailable as error:
+            return error
+
+    with ThreadPoolExecutor(len(roots) or 1) as pool:
+        return [*pool.map(answer, roots)]
 
 
 def at_once(client: redis.Redis, of: Iterable[T], ask: Callable[[redis.client.Pipeline, T], object]) -> list[Any]:

@@ -6,15 +6,23 @@ store of several shards has the same mark in each, as each shard may lose its da
 """
 
 import secrets
-from typing import Literal, cast
+import time
+from functools import partial
+from typing import Annotated, Literal, cast
 
 import redis
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
-from app.store.connection import ROOT, Client, Known, acknowledge, inside, places_of
+from app.store.connection import ROOT, Client, Known, acknowledge, ask_shards, inside, places_of
 from app.store.errors import StoreUnavailable, store_errors
 
 KEY = "bochner:store"
+# Clocks of two machines may differ by this much.
+_SKEW_SECONDS = 60
+CAME_BACK = (
+    "the store came back without what it held. If nothing is to be put back, an operator accepts it as it is with "
+    "`bochner accept-store`"
+)
 
 
 class StoreReplaced(StoreUnavailable):
@@ -32,6 +40,8 @@ class Mark(BaseModel):
     id: str
     state: Literal["found", "accepted", "restoring"]
     """Origin: a service found no mark, an operator accepted the store, or a backup is being restored."""
+    at: Annotated[float | None, Field(exclude_if=lambda value: value is None)] = None
+    """Time in seconds since 1970 when an operator accepted the store, or restored a backup."""
 
 
 def settle(client: Client) -> None:
@@ -45,6 +55,8 @@ def settle(client: Client) -> None:
     if client.seen is None:
         with store_errors():
             if not client.exists(inside(first, KEY)):
+                if any(client.exists(inside(root, KEY)) for root in others):
+                    raise StoreReplaced(CAME_BACK)
                 text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
                 # The first shard is written last: once it has a mark, any shard without one has lost it. If two
                 # services write at once, both use the mark of the one that was first in the last shard.
@@ -52,16 +64,11 @@ def settle(client: Client) -> None:
                     for root in (*reversed(others), first):
                         client.set(inside(root, KEY), text, nx=True)
                         text = cast(bytes, client.get(inside(root, KEY)))
-    away = list[StoreUnavailable]()
-    for root in (first, *others):
-        try:
-            check(client, root)
-        except StoreReplaced:
-            raise
-        except StoreUnavailable as error:
-            away.append(error)
-    if len(away) > len(others):
-        raise away[0]
+    found = [one for roots in ([first], others) for one in ask_shards(roots, partial(check, client))]
+    away = [error for error in found if error is not None]
+    for error in away:
+        if isinstance(error, StoreReplaced) or len(away) > len(others):
+            raise error
 
 
 def check(client: redis.Redis, root: str = ROOT) -> None:
@@ -84,21 +91,30 @@ def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
     mark = None if stored is None else _read(stored)
     if mark is not None and mark.state == "restoring":
         raise StoreReplaced("a backup is being put back into the store")
-    if client.seen is None or (mark is not None and mark.state == "accepted"):
+    now = time.time()
+    # A store that was accepted before this process saw its own is another one.
+    is_new = mark is not None and mark.state == "accepted" and (mark.at or now) + _SKEW_SECONDS > client.seen_at
+    if client.seen is None or is_new:
         if root == client.places.roots[0]:
             client.seen = None if mark is None else mark.id
-        return
-    if mark is None or mark.id != client.seen:
-        raise StoreReplaced(
-            "the store came back without what it held. If nothing is to be put back, an operator accepts it as it is "
-            "with `bochner accept-store`"
-        )
+    elif mark is None or mark.id != client.seen:
+        raise StoreReplaced(CAME_BACK)
+    client.seen_at = now
+
+
+def require_marks(client: Client) -> None:
+    """Raise StoreReplaced unless all shards have the same mark, whatever this process has seen before."""
+    with store_errors():
+        stored = [cast(bytes | None, client.get(inside(root, KEY))) for root in places_of(client).roots]
+    if None in stored or len({_read(one).id for one in stored if one is not None}) > 1:
+        raise StoreReplaced("no service has used the store yet, or it came back without what it held")
+    compare(client, places_of(client).roots[0], stored[0])
 
 
 @acknowledge()
 def accept(client: Client) -> None:
     """Make services accept a store that is not the one they have seen; may raise StoreUnavailable."""
-    put(client, Mark(id=secrets.token_hex(8), state="accepted"))
+    put(client, Mark(id=secrets.token_hex(8), state="accepted", at=time.time()))
 
 
 def put(client: Client, mark: Mark) -> None:

@@ -8,7 +8,7 @@ import redis
 from redis.sentinel import SentinelConnectionPool
 
 from app.core.model import Described
-from app.store.connection import Client, ClusterClient, Known, check_room, places_of
+from app.store.connection import Client, ClusterClient, Known, ask_shards, check_room, places_of
 from app.store.disk import DAMAGED, cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
 from app.store.server import LEAST, is_too_old
@@ -107,19 +107,18 @@ def check_writable(client: redis.Redis) -> list[str]:
     Raises:
         StoreUnavailable: no shard accepts writes: no server answers, or each is full or a replica.
     """
-    refused = list[StoreUnavailable]()
-    roots = places_of(client).roots
-    for root in roots:
+
+    def write(root: str) -> None:
         key = f"{root}probe:{secrets.token_hex(8)}"
-        try:
-            with store_errors():
-                client.set(key, b"", px=1000)
-                # A cluster's client would send `delete` as a pipeline.
-                client.execute_command("DEL", key)  # type: ignore[no-untyped-call]
-        except StoreUnavailable as error:
-            refused.append(error)
-            if len(refused) == len(roots):
-                raise
+        with store_errors():
+            client.set(key, b"", px=1000)
+            # A cluster's client would send `delete` as a pipeline.
+            client.execute_command("DEL", key)  # type: ignore[no-untyped-call]
+
+    roots = places_of(client).roots
+    refused = [error for error in ask_shards(roots, write) if error is not None]
+    if len(refused) == len(roots):
+        raise refused[0]
     counts = Counter(str(error) for error in refused)
     return [f"{count} of {len(roots)} places of the store take no writes: {why}" for why, count in counts.items()]
 

@@ -41,6 +41,7 @@ def test_every_metric_is_on_the_dashboard() -> None:
 FIRING = 'count by (alertname) (ALERTS{alertstate="firing"})'
 SERIES = {
     "BochnerDown": {'up{job="bochner"}': "1x20 0x40", 'bochner_store_up{job="bochner"}': "1x20 stale"},
+    "BochnerAbsent": {'up{job="bochner"}': "1x10 stale"},
     "BochnerStoreAway": {"bochner_store_up": "0x60"},
     "BochnerNotReady": {'bochner_ready{reason="starting"}': "0x60"},
     "BochnerStoreDamaged": {"bochner_store_damaged_total": "0+1x60"},
@@ -48,6 +49,7 @@ SERIES = {
     "BochnerFailing": {
         'bochner_requests_total{status="503"}': "0+10x60",
         'bochner_requests_total{status="200"}': "0+90x60",
+        'bochner_requests_total{status="200",route="/health/live"}': "0+900x60",
     },
     "BochnerStoreFilling": {"bochner_store_bytes": "95x60", "bochner_store_limit_bytes": "100x60"},
     "BochnerStoreWarns": {"bochner_store_warnings": "1x60"},
@@ -57,6 +59,7 @@ SERIES = {
     "BochnerJobsWait": {'bochner_jobs{state="queued"}': "3x60", 'bochner_jobs{state="running"}': "0x60"},
 }
 """What makes each alert fire: samples of a minute each."""
+RUNNING = {'up{job="bochner"}': "1x60"}
 
 
 @pytest.mark.nightly
@@ -69,7 +72,7 @@ def test_each_alert_fires_for_what_it_is_about_and_for_nothing_else(tmp_path: Pa
     tests = [
         {
             "interval": "1m",
-            "input_series": [{"series": series, "values": values} for series, values in shown.items()],
+            "input_series": [{"series": series, "values": values} for series, values in (RUNNING | shown).items()],
             "promql_expr_test": [
                 {"expr": FIRING, "eval_time": "40m", "exp_samples": [{"labels": labels.format(alert), "value": 1}]}
             ],

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from app.api import context
 from app.api.problems import Refusal
 from app.api.routes.service import check_ready
 from app.services import status
@@ -69,7 +70,7 @@ def test_the_log_has_each_change_and_what_lasts(
 
 @pytest.mark.usefixtures("_starting")
 def test_a_process_that_starts_says_what_it_waits_for() -> None:
-    async def readiness(_: str) -> Readiness:
+    async def readiness() -> Readiness:
         return Status(lambda: STORE, list, False).readiness()
 
     of: Any = SimpleNamespace(readiness=readiness)
@@ -78,3 +79,15 @@ def test_a_process_that_starts_says_what_it_waits_for() -> None:
     assert (refused.value.slug, refused.value.members) == ("starting", {"waiting_for": ["features", "hashes"]})
     cold.clear()
     assert asyncio.run(check_ready(of)) == []
+
+
+def test_a_store_that_takes_long_leaves_what_was_seen_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "_LOOK_SECONDS", 0.01)
+
+    async def look(_: str) -> Readiness:
+        await asyncio.sleep(3600)
+        raise AssertionError
+
+    seen = Readiness("ready", "", ("some warning",))
+    of: Any = SimpleNamespace(_look=look, status=SimpleNamespace(seen=seen))
+    assert asyncio.run(context.Context.readiness(of)) is seen

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.store import identity
 from service_tests.running import free_port
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, access_list, answers, until
 
@@ -49,12 +50,13 @@ def test_what_was_written_together_is_there_when_the_store_starts_again(tmp_path
 def test_it_lets_an_operator_back_up_and_restore(guarded: str, tmp_path: Path) -> None:
     with redis.Redis.from_url(guarded) as client:
         client.set("bochner:a", 1)
+        identity.put(client, identity.Mark(id="x", state="found"))
         for command in ("backup", "restore"):
             line = [sys.executable, "-m", "app", command, str(tmp_path / "file"), "--redis-url", guarded]
             ended = subprocess.run(line, capture_output=True, text=True, check=False)
             assert ended.returncode == 0, ended.stderr
             assert client.get("bochner:a") == b"1"
-            client.delete("bochner:a")
+            client.delete("bochner:a", identity.KEY)
 
 
 @pytest.mark.parametrize("who", ["", "default:drawn@", "bochner:change-me@"])

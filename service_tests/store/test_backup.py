@@ -143,7 +143,7 @@ def test_a_store_that_is_being_restored_gives_no_backup_and_is_not_whole(tmp_pat
     with external(tmp_path / "half") as client:
         MapStore(client).create(new())
         identity.put(client, identity.Mark(id="half", state="restoring"))
-        with pytest.raises(BackupFailed, match="another one is being put back"):
+        with pytest.raises(BackupFailed, match="a backup is being put back"):
             backup.back_up(client, tmp_path / "of-half")
         assert not (tmp_path / "of-half").exists()
         url = f"unix://{client.get_connection_kwargs()['path']}"
@@ -159,6 +159,9 @@ def test_a_store_that_came_back_empty_gives_no_backup(tmp_path: Path) -> None:
         client.xadd("bochner:jobs:queue", {"job": "x"})
         with pytest.raises(BackupFailed, match="holds nothing"):
             backup.back_up(client, tmp_path / "file")
+        url = f"unix://{client.connection_pool.connection_kwargs['path']}"
+        piped = run("backup", "-", "--redis-url", url)
+        assert (piped.returncode, piped.stdout, "holds nothing" in piped.stderr) == (1, "", True)
         client.set("bochner:mine", b"x")
         assert backup.back_up(client, tmp_path / "file") >= 5
 
@@ -166,11 +169,14 @@ def test_a_store_that_came_back_empty_gives_no_backup(tmp_path: Path) -> None:
 def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -> None:
     with external(tmp_path / "source", "--repl-diskless-sync", "no") as client:
         client.set("other:key", b"x")
-        with redis.Redis(unix_socket_path=client.connection_pool.connection_kwargs["path"], db=3) as third:
+        with connect(f"unix://{client.connection_pool.connection_kwargs['path']}?db=3", 5) as third:
+            identity.settle(third)
+            with pytest.raises(BackupFailed, match="holds nothing"):
+                backup.back_up(third, tmp_path / "nothing")
             third.set("bochner:mine", b"y")
-        backup.back_up(client, tmp_path / "file")
-        client.set("bochner:too", b"z")
-        backup.back_up(client, tmp_path / "both")
+            backup.back_up(third, tmp_path / "file")
+            client.set("bochner:too", b"z")
+            backup.back_up(third, tmp_path / "both")
     with external(tmp_path / "target") as client:
         backup.restore(client, tmp_path / "file")
         assert set(contents(client)) == {b"bochner:mine"}
@@ -274,8 +280,9 @@ def test_a_restore_that_was_cut_short_is_known_and_begun_anew(
         with connect("unix://" + client.connection_pool.connection_kwargs["path"], 5) as service:
             with pytest.raises(StoreReplaced, match="being put back"):
                 identity.settle(service)
-            with pytest.raises(BackupFailed, match="another one is being put back"):
+            with pytest.raises(BackupFailed, match="a backup is being put back"):
                 backup.back_up(client, tmp_path / "half")
+            identity.settle(other)
             other.set("bochner:mine", b"x")
             backup.back_up(other, tmp_path / "another")
             other.delete("bochner:mine")

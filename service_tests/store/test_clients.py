@@ -9,7 +9,8 @@ from app.jobs.jobs import Jobs
 from app.jobs.worker import Queue
 from app.store import identity
 from app.store.backup import BackupFailed, back_up, restore
-from app.store.connection import Client, connect
+from app.store.connection import MANY, Client, connect, inside
+from app.store.identity import StoreReplaced
 from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from service_tests.clusters import Cluster, cluster
@@ -66,6 +67,23 @@ def test_a_backup_during_which_slots_move_is_refused(nodes: Cluster, client: Cli
     assert back_up(client, tmp_path / "still")
 
 
+def test_a_cluster_whose_first_place_came_back_empty_is_known_to_every_process(
+    nodes: Cluster, client: Client, tmp_path: Path
+) -> None:
+    identity.settle(client)
+    identity.require_marks(client)
+    MapStore(client).create(new("m"))
+    client.delete(inside(MANY.roots[0], identity.KEY))
+    with connect(nodes.url, 5, replicas=1) as fresh:
+        for look in (identity.settle, identity.require_marks):
+            with pytest.raises(StoreReplaced, match="came back without"):
+                look(fresh)
+        with pytest.raises(BackupFailed, match="came back without"):
+            back_up(fresh, tmp_path / "file")
+        identity.accept(fresh)
+        identity.settle(fresh)
+
+
 def test_a_backup_has_all_places_and_goes_into_a_cluster_and_nowhere_else(
     nodes: Cluster, client: Client, tmp_path: Path
 ) -> None:
@@ -96,6 +114,7 @@ def test_a_backup_has_all_places_and_goes_into_a_cluster_and_nowhere_else(
     with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5) as single:
         with pytest.raises(BackupFailed, match="of a cluster, and the store is one server"):
             restore(single, path)
+        identity.settle(single)
         MapStore(single).create(new("m"))
         back_up(single, tmp_path / "single")
     with pytest.raises(BackupFailed, match="of one server, and the store is a cluster"):

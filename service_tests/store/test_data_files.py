@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.store import identity
 from app.store.connection import connect
 from app.store.disk import DAMAGED, FOLDER, MANIFEST, cut_tails
 from app.store.embedded import EmbeddedStore
@@ -56,6 +57,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a killed server that had written commands of every sort: short, long, and transactions."""
     directory = tmp_path_factory.mktemp("original")
     with valkey(directory, *EVERY_WRITE) as url, redis.Redis.from_url(url) as client:
+        identity.put(client, identity.Mark(id="original", state="found"))
         client.set("bochner:first", bytes(range(256)) * 3)
         client.zadd("bochner:names", {"one": 0, "two": 0})
         client.pipeline(transaction=True).set("bochner:one", b"1").set("bochner:two", b"2").execute()
@@ -117,7 +119,7 @@ def test_a_torn_end_is_cut_off_at_the_start_and_kept_and_told(
 def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(data: Path) -> None:
     path = data / APPENDED
     appended = path.read_bytes()
-    first, second = list(pairwise(boundaries(appended)))[1]
+    first, second = list(pairwise(boundaries(appended)))[2]
     damaged = appended[:first] + bytes(second - first) + appended[second:]
     path.write_bytes(damaged)
     with pytest.raises(StoreNotStarted, match=rf"byte {first}.*bochner check.*bochner repair"):

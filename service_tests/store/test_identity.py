@@ -1,5 +1,7 @@
 """A store that comes back empty, and what a process then says of it."""
 
+import time
+
 import pytest
 
 from app.jobs.jobs import Jobs
@@ -49,3 +51,6 @@ def test_an_operator_may_accept_it(client: Client, url: str) -> None:
     identity.check(client)
     assert client.seen != before
     assert MapStore(client).find("m") is None
+    identity.put(client, identity.Mark(id="another", state="accepted", at=time.time() - 3600))
+    with pytest.raises(StoreReplaced):  # a store that was accepted for others, before this one was seen
+        identity.check(client)

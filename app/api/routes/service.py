@@ -152,7 +152,7 @@ async def ready(context: ContextOf) -> Ready:
 
 async def check_ready(context: Context) -> Sequence[str]:
     """Return the warnings of a service that is ready; raise Refusal if it is not ready."""
-    found = await context.readiness("")
+    found = await context.readiness()
     if found.reason != "ready":
         waiting_for = [*cold] if found.reason == "starting" else None
         raise Refusal(found.reason, found.told, waiting_for=waiting_for)

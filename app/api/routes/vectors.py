@@ -217,8 +217,9 @@ async def _answer_rows(
             answer = work(feature_map, given.rows["vectors"], wanted)
         return _response(feature_map, given, answer, wanted, context)
 
-    if kept is None or cold or len(body.content) > _READ_AT_ONCE:
-        is_brief = kept is not None and len(body.content) * kept.n_frequencies <= BRIEF * 4  # bytes of a number
+    if kept is None or cold or form.expands or len(body.content) > _READ_AT_ONCE:
+        # Numbers have four bytes at least.
+        is_brief = kept is not None and not form.expands and len(body.content) * kept.n_frequencies <= 4 * BRIEF
         return await context.admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     if isinstance(posted["vectors"], Reference):  # a dataset may have any number of rows

@@ -324,7 +324,12 @@ def advice_bytes(feature_map: FeatureMap, rows: Rows, k: int) -> int:
     q = _count_of_queries(n)
     of_places = _BYTES_PER_PLACE * q * (hashed_rows.most_depth(k, n) + feature_map.n_frequencies)
     copies = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes + rows.indices.nbytes
-    return _BYTES_PER_CODE * n * feature_map.n_frequencies + hashed_rows.block_bytes(q) + of_places + copies
+    return (
+        _BYTES_PER_CODE * n * feature_map.n_frequencies
+        + hashed_rows.block_bytes(feature_map, q, rows)
+        + of_places
+        + copies
+    )
 
 
 def advise(

@@ -226,6 +226,8 @@ _BINS = 10_000
 # Kernels held in memory at a time.
 _PAIRS_PER_BLOCK = 1 << 19
 _BYTES_PER_PAIR = 40
+# Bytes of rows in the form in which they are compared.
+_BYTES_PER_BLOCK = 1 << 26
 
 
 class Neighbours(NamedTuple):
@@ -245,9 +247,17 @@ class Neighbours(NamedTuple):
         return (np.arange(n) + 0.5) / n
 
 
-def block_bytes(q: int) -> int:
-    """Return the bytes of memory for the rows that are compared at a time with q queries."""
-    return _BYTES_PER_PAIR * max(_PAIRS_PER_BLOCK, q)
+def block_bytes(feature_map: FeatureMap, q: int, rows: Rows) -> int:
+    """Return the bytes of memory for the rows that are compared at a time with q queries, themselves rows."""
+    queries = rows[:q]
+    compared = feature_map.kernel.exact_bytes(queries, rows[: _rows_at_once(feature_map, queries, rows)])
+    return _BYTES_PER_PAIR * max(_PAIRS_PER_BLOCK, q) + 2 * compared
+
+
+def _rows_at_once(feature_map: FeatureMap, queries: Rows, rows: Rows) -> int:
+    """Return the number of rows to compare at a time; of wide rows that are made dense, few."""
+    per_row = 1 + feature_map.kernel.exact_bytes(queries[:1], rows[:1]) // 2
+    return max(1, min(_PAIRS_PER_BLOCK // int(queries.shape[0]), _BYTES_PER_BLOCK // per_row))
 
 
 def true_neighbours(feature_map: FeatureMap, queries: Rows, rows: Rows, k: int, progress: Progress) -> Neighbours:
@@ -267,7 +277,7 @@ def true_neighbours(feature_map: FeatureMap, queries: Rows, rows: Rows, k: int, 
     def pause() -> None:
         progress.checkpoint(lambda: pack_arrays(**kept))
 
-    for block in row_blocks(n, _PAIRS_PER_BLOCK // q, int(kept["done"])):
+    for block in row_blocks(n, _rows_at_once(feature_map, queries, rows), int(kept["done"])):
         progress.report(block.start, n)
         pause()
         found = feature_map.exact_gram(queries, rows[block], pause)

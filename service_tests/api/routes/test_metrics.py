@@ -1,12 +1,15 @@
 """The text that Prometheus reads: as it was declared, whole, and in both of its forms."""
 
+import io
 from importlib.metadata import version
 
 import httpx
+import numpy as np
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from prometheus_client.parser import text_string_to_metric_families as of_prometheus
 
+from app.formats.arrow import Arrow
 from app.metrics import ASKED, COUNTED
 from service_tests.checks import post
 from service_tests.metered import samples, told, value
@@ -49,3 +52,20 @@ def test_the_service_its_processes_and_its_store_are_told(http: httpx.Client) ->
     assert value(found, "bochner_store_up") == 1
     assert value(found, "bochner_store_limit_names") == 100_000
     assert value(found, "bochner_store_memory_bytes") > 1e5
+
+
+def test_bodies_that_may_expand_are_read_on_a_thread(http: httpx.Client, standing: dict[str, str]) -> None:
+    """A few bytes of Arrow may be millions of rows, which nobody else may wait for."""
+    path, rows = f"/v1/maps/{standing['phase']}/transform", np.ones((1, 3))
+    npz, npy = io.BytesIO(), io.BytesIO()
+    np.savez(npz, vectors=rows)
+    np.save(npy, rows)
+    assert http.post(path, json={"vectors": rows.tolist()}).status_code == 200
+    for media_type, content, waits in (("application/x-npy", npy, 0), ("application/x-npz", npz, 1)):
+        before = samples(http)
+        headers = {"Content-Type": media_type}
+        assert http.post(path, content=content.getvalue(), headers=headers).status_code == 200
+        after = samples(http)
+        count = [value(of, "bochner_waited_seconds_count", waits_for="compute") for of in (before, after)]
+        assert count[1] - count[0] == waits
+    assert Arrow.expands
