@@ -1,6 +1,8 @@
 """Schemas, headers, bodies and answers, described for the OpenAPI document."""
 
+import json
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import TypeAdapter, WithJsonSchema, with_config
@@ -10,7 +12,7 @@ from app.api.negotiation import WARNING
 from app.api.problems import MEDIA_TYPE
 from app.core.arrays import MAX_DIM
 from app.core.indexes.options import SearchOptions
-from app.core.model import NAME_PATTERN
+from app.core.model import NAME_PATTERN, section_of
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.arrow import Arrow
 from app.formats.json import Json
@@ -68,24 +70,10 @@ def with_warnings(schema: dict[str, Any]) -> dict[str, Any]:
     return {**schema, "properties": {**schema["properties"], "warnings": _WARNINGS}}
 
 
-_TEXTS = {
-    "Preference-Applied": "What was made of `Prefer`: `wait` with the seconds granted, `respond-async`, or both.",
-    "Vary": "Headers of the request that the answer depends on.",
-    "ETag": "What tells this answer from others of the same address; of a map or dataset its digest, in quotes. For "
-    "`If-None-Match` and `If-Match`.",
-    "Accept-Encoding": "The codings in which a body may come; of 415.",
-    "Content-Disposition": "That it is a file, and its name.",
-    "Link": 'Of the job, with `rel="monitor"`.',
-    "Cache-Control": "`no-cache`: who keeps the answer asks again before using it. `no-store`: it is not to be kept.",
-    "X-Accel-Buffering": "`no`: a proxy passes each event on at once.",
-    WARNING: "What is doubtful about the answer, in one line: where the map's dtype is too coarse for the rows.",
-    "Inference-Header-Content-Length": "Bytes of JSON that the answer begins with, where binary tensors follow.",
-    "Retry-After": "Seconds after which to try again; of 429 and 503.",
-    "WWW-Authenticate": "How to send a key; of 401.",
-    "Allow": "The methods that the address takes; of 405.",
-}
+TEXTS: dict[str, Any] = json.loads(Path(__file__).with_name("texts.json").read_text(encoding="utf-8"))
+"""Descriptions of parameters, bodies and, as the member `headers`, of headers."""
 _NOT_EXPOSED = {"Vary", "Cache-Control", "X-Accel-Buffering"}
-EXPOSED = (*sorted(set(_TEXTS) - _NOT_EXPOSED), "Location", "X-Request-ID", "traceparent")
+EXPOSED = (*sorted(set(TEXTS["headers"]) - _NOT_EXPOSED), "Location", "X-Request-ID", "traceparent")
 """Headers that pages of other origins may read, in addition to those that browsers always allow."""
 _REQUEST_ID = {
     "description": "The header of this name of the request, or an id that is made for it; it is in the log.",
@@ -95,7 +83,7 @@ _REQUEST_ID = {
 
 def headers(*names: str, location: str = "") -> dict[str, Any]:
     """Return the member `headers` of an answer; `location` describes the header `Location`, if the answer has it."""
-    texts = ({"Location": location} if location else {}) | {name: _TEXTS[name] for name in names}
+    texts = ({"Location": location} if location else {}) | {name: TEXTS["headers"][name] for name in names}
     return {"headers": {name: {"description": text, "schema": STRING} for name, text in texts.items()}}
 
 
@@ -111,16 +99,9 @@ def add_common_headers(document: dict[str, Any]) -> None:
                 answer["headers"] = {**answer.get("headers", {}), **(references if method == "get" else of_all)}
 
 
-_PREFER = (
-    "`wait=N`: wait up to N seconds for the answer, but not longer than the limit `max_wait_seconds`. `respond-async`: "
-    "have a job do it, at once or after `wait` (RFC 7240). Without either, a job goes on with what takes longer than "
-    "the limit `max_request_seconds`."
-)
-
-
 def preferring_body(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a JSON body with this schema, and of the header `Prefer`."""
-    return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": _PREFER}, example="wait=10")
+    return body({Json.media_type: {"schema": schema}}) | taking({"Prefer": TEXTS["prefer"]}, example="wait=10")
 
 
 PROBLEM_ANSWER: dict[int | str, dict[str, Any]] = {
@@ -147,7 +128,7 @@ def _rows_body(
     content = {_JSON: {"schema": schema}}
     taken = {"X-Request-ID": _REQUEST_ID_SENT}
     for form in formats:
-        described = form.rows_described + ("" if form.has_members else said)
+        described = section_of(type(form), "Rows") + ("" if form.has_members else said)
         content[form.media_type] = {"schema": {**BINARY, "description": described}}
         taken |= form.request_headers
     return body(content) | taking(taken)
@@ -160,7 +141,7 @@ def _answer_of(
     needed = {"required": [*required]} if required else {}
     content = {_JSON: {"schema": with_warnings({"title": title, "type": "object", **needed, "properties": properties})}}
     for form in _OTHER_FORMATS:
-        content[form.media_type] = {"schema": {**BINARY, "description": form.answers_described}}
+        content[form.media_type] = {"schema": {**BINARY, "description": section_of(type(form), "Answers")}}
     return {200: {"description": description, "content": content, **headers("Vary", WARNING)}}
 
 
@@ -247,7 +228,7 @@ DATASET_BODY = _rows_body(
 )
 GRAM_BODY = _rows_body(object_of("GramRows", ["x"], x=GIVEN, y=GIVEN), " They are x; y is x.")
 _PAIRS = {"schema": object_of("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
-PAIRS_BODY = body({_JSON: _PAIRS, Npz.media_type: {"schema": {**BINARY, "description": Npz.rows_described}}})
+PAIRS_BODY = body({_JSON: _PAIRS, Npz.media_type: {"schema": {**BINARY, "description": section_of(Npz, "Rows")}}})
 _MATRIX = list_of(NUMBERS)
 _COMPLEX = object_of("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
 _REAL_OR_COMPLEX = {
@@ -356,21 +337,13 @@ _IDS = list_of(
 _TAGS = list_of(
     {"type": ["string", "null"]}, description="One for each vector, for searches to go by; null or empty for none."
 )
-_NPZ = (
-    "A `.npz` of `vectors`, `ids`, a 1-D array of whole numbers or strings, and, if there are tags, `tags`, one of "
-    "strings."
-)
-_ARROW = (
-    "An Arrow IPC stream of rows, as elsewhere, with a column `id` of whole numbers or strings and, if there are tags, "
-    "a column `tag` of strings."
-)
 
 INDEX_BODY = preferring_body(schema_of(AskedIndex))
 BATCH_BODY = body(
     {
         Json.media_type: {"schema": object_of("VectorsOfIndex", ["vectors"], ids=_IDS, vectors=GIVEN, tags=_TAGS)},
-        Npz.media_type: {"schema": {**BINARY, "description": _NPZ}},
-        Arrow.media_type: {"schema": {**BINARY, "description": _ARROW}},
+        Npz.media_type: {"schema": {**BINARY, "description": TEXTS["vectors_npz"]}},
+        Arrow.media_type: {"schema": {**BINARY, "description": TEXTS["vectors_arrow"]}},
     }
 )
 

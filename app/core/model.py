@@ -1,5 +1,6 @@
 """Base classes of all models that a client can write."""
 
+import re
 from inspect import getdoc
 from typing import Any, ClassVar, get_args
 
@@ -34,6 +35,12 @@ def check_entries(values: object, input_dim: int, name: str, pointer: str, inste
 _CHOOSE_WHEN = "\n\nChoose when:\n"
 
 
+def section_of(kind: type, title: str) -> str:
+    """Return a section of a class docstring as one line; "" if there is no such section."""
+    found = re.search(rf"\n{title}:\n(.*?)(?=\n\S|$)", getdoc(kind) or "", re.DOTALL)
+    return "" if found is None else " ".join(found[1].split())
+
+
 def _describe(schema: dict[str, Any]) -> None:
     """Describe the field `kind` in a schema, and drop the section "Choose when" from the description."""
     if "kind" in schema.get("properties", {}):
@@ -44,8 +51,8 @@ def _describe(schema: dict[str, Any]) -> None:
 
 def advice_in(kind: type) -> dict[str, str]:
     """Return what a docstring says besides its section "Choose when", and that section as one line."""
-    description, _, choose_when = (getdoc(kind) or "").partition(_CHOOSE_WHEN)
-    return {"description": description, "choose_when": " ".join(choose_when.split())}
+    description = (getdoc(kind) or "").partition(_CHOOSE_WHEN)[0]
+    return {"description": description, "choose_when": section_of(kind, "Choose when")}
 
 
 class Kind(Frozen):

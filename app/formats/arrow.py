@@ -41,21 +41,23 @@ from bochner_client.tables import ID
 
 
 class Arrow(Format):
-    """`application/vnd.apache.arrow.stream`."""
+    """`application/vnd.apache.arrow.stream`.
+
+    Rows:
+        An Arrow IPC stream with one column of lists of numbers (FixedSizeList, or lists that are of one
+        length), or with columns of numbers that make the row together: float16, float32, float64, whole numbers
+        that are exact, or booleans. A column `id` of whole numbers or strings is kept with the rows; what was
+        the index of a frame of pandas is left out. No compression.
+
+    Answers:
+        An Arrow IPC stream with a column for each array, of FixedSizeLists where it has rows; complex as a
+        struct of `real` and `imag`; before them `id`, where the rows came with ids. `; dtype=float16` as of
+        `.npy`.
+    """
 
     media_type = "application/vnd.apache.arrow.stream"
     narrower = Npy.narrower
     expands = True
-    rows_described = (
-        "An Arrow IPC stream with one column of lists of numbers (FixedSizeList, or lists that are of one length), or "
-        "with columns of numbers that make the row together: float16, float32, float64, whole numbers that are exact, "
-        "or booleans. A column `id` of whole numbers or strings is kept with the rows; what was the index of a frame "
-        "of pandas is left out. No compression."
-    )
-    answers_described = (
-        "An Arrow IPC stream with a column for each array, of FixedSizeLists where it has rows; complex as a struct of "
-        "`real` and `imag`; before them `id`, where the rows came with ids. `; dtype=float16` as of `.npy`."
-    )
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Decoded:
         """Read the rows of a stream; if it has none, lists without a fixed length count as lists of `width` numbers."""

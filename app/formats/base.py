@@ -45,14 +45,13 @@ class Encoded(NamedTuple):
 class RowsFormat(ABC):
     """Media type in which a client may send rows.
 
-    `decode` and `matrix` raise InvalidInput for bytes that are not of the media type.
+    `decode` and `matrix` raise InvalidInput for bytes that are not of the media type. The sections Rows and Answers of
+    the docstrings of classes are in the OpenAPI document. JSON has schemas there instead.
     """
 
     media_type: ClassVar[str]
     request_headers: ClassVar[Mapping[str, str]] = {}
     """Request headers that are needed to read a body, beside Content-Type: their names and their meanings."""
-    rows_described: ClassVar[str] = ""
-    """One sentence for the OpenAPI document on how rows are sent in this format. JSON has schemas there instead."""
     has_members: ClassVar[bool] = False
     """Whether a body has named members, as JSON has; otherwise a body is one array."""
     expands: ClassVar[bool] = False
@@ -80,8 +79,6 @@ class Format(RowsFormat):
     """Dtypes that a client may request instead of an answer's dtype: `Accept: media/type; dtype=float16`."""
     operations_per_number: ClassVar[int] = 32
     """Multiplications of a matrix product that take as long as writing and sending one number of an answer."""
-    answers_described: ClassVar[str] = ""
-    """One sentence for the OpenAPI document on how answers are sent in this format. JSON has schemas there instead."""
 
     @abstractmethod
     def encode(self, answer: Answer, dtype: np.dtype[Any] | None = None, warnings: Sequence[str] = ()) -> Encoded:

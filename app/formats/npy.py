@@ -22,17 +22,20 @@ _NUMBERS = "biufc"
 
 
 class Npy(Format):
-    """`application/x-npy`: a request is one array; an answer is its first array, stacked with those of its shape."""
+    """`application/x-npy`: a request is one array; an answer is its first array, stacked with those of its shape.
+
+    Rows:
+        A 2-D .npy of float32, float64, whole numbers that are exact in the map's dtype, or booleans, read as 0
+        and 1.
+
+    Answers:
+        One `.npy`. `Accept: application/x-npy; dtype=float16` asks for it in another dtype: float32 of float64,
+        float16 of both, complex64 of complex128; it is refused where a number is too large for that. It has no
+        ids.
+    """
 
     media_type = "application/x-npy"
     narrower = {"float64": ("float32", "float16"), "float32": ("float16",), "complex128": ("complex64",)}  # noqa: RUF012
-    answers_described = (
-        "One `.npy`. `Accept: application/x-npy; dtype=float16` asks for it in another dtype: float32 of float64, "
-        "float16 of both, complex64 of complex128; it is refused where a number is too large for that. It has no ids."
-    )
-    rows_described = (
-        "A 2-D .npy of float32, float64, whole numbers that are exact in the map's dtype, or booleans, read as 0 and 1."
-    )
 
     def matrix(self, body: Body) -> Array:
         """Read the one array of the body. The array shares the memory of the body."""

@@ -18,19 +18,20 @@ from app.formats.npy import array_header, read
 
 
 class Npz(Format):
-    """`application/x-npz`: a zip of `.npy`, as written by `numpy.savez` and `numpy.savez_compressed`."""
+    """`application/x-npz`: a zip of `.npy`, as written by `numpy.savez` and `numpy.savez_compressed`.
+
+    Rows:
+        A `.npz` of the members that JSON has, each an array as application/x-npy takes it; compressed or not,
+        and never more than BOCHNER_MAX_BODY_BYTES in all.
+
+    Answers:
+        A `.npz` of the members that JSON has, uncompressed; codes one_hot as their column indices, ids of
+        strings as `ids_text`, all of them in UTF-8, and `ids_ends`, where each ends.
+    """
 
     media_type = "application/x-npz"
     has_members = True
     expands = True
-    answers_described = (
-        "A `.npz` of the members that JSON has, uncompressed; codes one_hot as their column indices, ids of strings "
-        "as `ids_text`, all of them in UTF-8, and `ids_ends`, where each ends."
-    )
-    rows_described = (
-        "A `.npz` of the members that JSON has, each an array as application/x-npy takes it; compressed or not, and "
-        "never more than BOCHNER_MAX_BODY_BYTES in all."
-    )
 
     def decode(self, body: Body, width: int, wanted: str, optional: Sequence[str] = ()) -> Posted:
         """Read the `wanted` member, and the `optional` members that are present."""

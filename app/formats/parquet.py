@@ -23,10 +23,13 @@ _BYTES_AT_A_TIME = 1 << 20
 
 
 class Parquet(RowsFormat):
-    """`application/vnd.apache.parquet`, for datasets only."""
+    """`application/vnd.apache.parquet`, for datasets only.
+
+    Rows:
+        A Parquet file whose columns are those of an Arrow stream, in any of its encodings.
+    """
 
     media_type = "application/vnd.apache.parquet"
-    rows_described = "A Parquet file whose columns are those of an Arrow stream, in any of its encodings."
     in_own_process = True
 
     def matrix(self, body: Body) -> PostedRows | Identified:

@@ -13,6 +13,7 @@ from app.api.negotiation import JSON, array_response, encoded_response, posted_f
 from app.api.schemas import BINARY, array_answer, headers
 from app.core.maps import FAMILIES
 from app.core.maps.terms import Fetched
+from app.core.model import section_of
 from app.core.progress import TimedProgress
 from app.formats.exports import EXPORTS
 from app.services.asked import AskedSpec, asked_spec
@@ -193,6 +194,7 @@ for _family in FAMILIES:
 
 FileFormat = StrEnum("FileFormat", {name: name for name in EXPORTS})  # type: ignore[misc]
 """Formats in which a map can be exported."""
+_FILES = " ".join(section_of(type(form), "File") for form in EXPORTS.values())
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The file, under the name of the map.",
@@ -214,9 +216,7 @@ async def export_map(
     name: MapName,
     request: Request,
     context: Admitted,
-    file_format: Annotated[
-        FileFormat, Query(alias="format", description=" ".join(form.described for form in EXPORTS.values()))
-    ],
+    file_format: Annotated[FileFormat, Query(alias="format", description=_FILES)],
 ) -> Response:
     """Export a map as a file for computing features, or codes, elsewhere; the file includes preprocessing (`input`)."""
     form = EXPORTS[file_format]

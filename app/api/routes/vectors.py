@@ -18,6 +18,7 @@ from app.api.schemas import (
     GRAM_BODY,
     PAIRS_BODY,
     SIMILARITY_ANSWER,
+    TEXTS,
     VECTORS_BODY,
 )
 from app.core.arrays import Answer, Floats, Rows
@@ -92,35 +93,13 @@ async def kernel(
 
 
 _PAIRS: dict[str, ReadPairs] = {JSON: json_pairs, Npz.media_type: npz_pairs}
-_BITS = (
-    "Bits of a code: 1 to 16 for b_bit, packed and one_hot, by default 8; 32 or 64, the default, for fingerprint; "
-    "1 for signed codes, packed."
-)
 _BITS_OF = "What b_bit, packed and one_hot take their bits from, of kernel gmm. " + _list_descriptions(BITS_OF)
-_ROWS_PER_BAND = (
-    "Of signed codes: how many of them a fingerprint is made of; by default 16, or all if there are fewer. There are "
-    "⌊s/rows_per_band⌋ fingerprints, and codes behind the last of them are in none."
-)
 _ENCODING = "By default zero_bit of kernel gmm, packed of Fourier maps. " + _list_descriptions(ENCODINGS)
-_COMPARED = (
-    "How x and y encode codes, or which codes of vectors to compare. Without it, vectors are compared by pairs, and "
-    "codes are pairs if their rows are lists of lists, else zero_bit; of Fourier maps all are packed."
-)
-_OF = (
-    "What x and y are. Without it, rows with an encoding named are what their length allows, and where codes are as "
-    "long as vectors the request is refused until it says which they are. Without an encoding either, rows of pairs, "
-    "and rows of as many whole numbers as codes have (s, or ⌈s/8⌉ of Fourier maps), where that is not input_dim, are "
-    "read as codes, all others as vectors."
-)
-_GAMMA = (
-    "Estimate e^(−γ(1 − ρ)) too, ρ the cosine of the two rows (GMM paper, theorem 4): the members whose names begin "
-    "with `rbf`. For kernel gmm."
-)
-_Bits = Annotated[int | None, Query(description=_BITS)]
+_Bits = Annotated[int | None, Query(description=TEXTS["bits"])]
 _BitsOf = Annotated[BitsOf | None, Query(description=_BITS_OF)]
-_RowsPerBand = Annotated[int | None, Query(description=_ROWS_PER_BAND)]
-_InputKind = Annotated[InputKind | None, Query(description=_OF)]
-_Gamma = Annotated[float | None, Query(gt=0, allow_inf_nan=False, description=_GAMMA)]
+_RowsPerBand = Annotated[int | None, Query(description=TEXTS["rows_per_band"])]
+_InputKind = Annotated[InputKind | None, Query(description=TEXTS["of"])]
+_Gamma = Annotated[float | None, Query(gt=0, allow_inf_nan=False, description=TEXTS["gamma"])]
 
 
 @router.post("/codes", operation_id="codes", openapi_extra=VECTORS_BODY, responses=CODES_ANSWER)
@@ -156,7 +135,7 @@ async def similarity(
     name: MapName,
     request: Request,
     context: Admitted,
-    encoding: Annotated[Encoding | None, Query(description=_COMPARED)] = None,
+    encoding: Annotated[Encoding | None, Query(description=TEXTS["compared"])] = None,
     bits: _Bits = None,
     bits_of: _BitsOf = None,
     rows_per_band: _RowsPerBand = None,

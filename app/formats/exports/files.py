@@ -18,8 +18,6 @@ class MapFile(ABC):
     """File format that holds a map."""
 
     media_type: ClassVar[str]
-    described: ClassVar[str]
-    """Contents and readers of the file, for the OpenAPI document."""
     needs: ClassVar[frozenset[Gives]] = frozenset()
     """Results of which a map must give one."""
 
@@ -38,10 +36,13 @@ def numbers(array: Array | RowBlocks) -> Iterator[memoryview]:
 
 
 class Npz(MapFile):
-    """Arrays by name, with the map's spec, digest and parameter stream as arrays of bytes."""
+    """Arrays by name, with the map's spec, digest and parameter stream as arrays of bytes.
+
+    File:
+        npz: the arrays; `spec`, `digest` and `parameter_stream` are members too, of bytes.
+    """
 
     media_type = "application/zip"
-    described = "npz: the arrays; `spec`, `digest` and `parameter_stream` are members too, of bytes."
 
     def write(self, taken: TakenMap) -> Encoded:
         """Write the arrays one after the other."""
@@ -54,10 +55,13 @@ _DTYPES = {"float64": "F64", "float32": "F32", "int8": "I8", "uint8": "U8"}
 
 
 class Safetensors(MapFile):
-    """Arrays by name, with spec and digest in the metadata of the file. The format cannot contain code."""
+    """Arrays by name, with spec and digest in the metadata of the file. The format cannot contain code.
+
+    File:
+        safetensors: the arrays; spec, digest and the version of the hash stream are in its metadata.
+    """
 
     media_type = "application/octet-stream"
-    described = "safetensors: the arrays; spec, digest and the version of the hash stream are in its metadata."
 
     def write(self, taken: TakenMap) -> Encoded:
         """Write the header, then the arrays, those with the longest numbers first, so that all are aligned."""

@@ -24,7 +24,7 @@ from app.core.panels import DEPTH
 from app.formats.base import Encoded
 from app.formats.exports.files import MapFile, numbers
 
-OPSET = 17
+OPSET = 17  # in the docstring of `Onnx`, too
 """Version of the operators. Runtimes have known it since 2022; no operator used here has changed since."""
 _IR_VERSION = 8
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7, "bool": 9, "float64": 11}
@@ -171,15 +171,17 @@ _MOST_BYTES = (1 << 31) - 1
 
 
 class Onnx(MapFile):
-    """Graph with the input `vectors` and the output `features` or, if the form is complex, `real` and `imag`."""
+    """Graph with the input `vectors` and the output `features` or, if the form is complex, `real` and `imag`.
+
+    File:
+        onnx: a graph of opset 17, for maps with frequencies. Its input `vectors`, (rows, input_dim), is in the
+        map's dtype, or float64 where the map has an `input`. Its output is `features`, (rows, n_output); of the
+        form complex there are two, `real` and `imag`, (rows, n_frequencies). Spec and digest are in its
+        metadata.
+    """
 
     media_type = "application/octet-stream"
     needs = frozenset({Gives.frequencies})
-    described = (
-        f"onnx: a graph of opset {OPSET}, for maps with frequencies. Its input `vectors`, (rows, input_dim), is in the "
-        "map's dtype, or float64 where the map has an `input`. Its output is `features`, (rows, n_output); of the form "
-        "complex there are two, `real` and `imag`, (rows, n_frequencies). Spec and digest are in its metadata."
-    )
 
     def write(self, taken: TakenMap) -> Encoded:
         """Write the graph; raise InvalidOption for a map without frequencies, or for more bytes than ONNX allows."""
