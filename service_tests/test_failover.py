@@ -1,13 +1,17 @@
 """Services on a cluster, and on a primary that sentinels watch over: primaries are killed while clients write."""
 
+import signal
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import redis
 
+from app.store.connection import connect
 from service_tests.checks import assert_problem, post, put
 from service_tests.clusters import Node, cluster, sentinels
 from service_tests.running import service
@@ -79,3 +83,27 @@ def test_a_killed_primary_of_a_cluster_takes_nothing_along(tmp_path: Path, gauss
 def test_a_killed_primary_of_sentinels_takes_nothing_along(tmp_path: Path, gaussian: dict[str, Any]) -> None:
     with sentinels(tmp_path) as watched:
         fails_over(tmp_path, watched.url, gaussian, watched.primary, watched.settle)
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+def test_a_reply_that_comes_late_is_not_taken_for_another(tmp_path: Path, replicas: int) -> None:
+    """The primary that sentinels name pauses for longer than a call may take."""
+    with sentinels(tmp_path) as watched, connect(watched.url, 0.5, replicas=replicas) as client:
+        for i in range(20):
+            client.set(f"k{i}", i)
+        client.wait(1, 5000)
+        primary = watched.primary()
+        assert primary is not None
+        primary.kill(signal.SIGSTOP)
+        with pytest.raises(redis.TimeoutError):
+            client.get("k0")
+        primary.kill(signal.SIGCONT)
+
+        def are_there() -> bool:
+            with suppress(redis.RedisError):
+                found: object = client.mget([f"k{i}" for i in range(20)])
+            return found == [b"%d" % i for i in range(20)]
+            return False
+
+        until(are_there)
+        assert [client.get(f"k{i}") for i in range(20)] == [b"%d" % i for i in range(20)]

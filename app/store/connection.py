@@ -166,6 +166,20 @@ def waiting(kind: type[redis.Connection], replicas: int, seconds: float) -> type
     return cast(type[redis.Connection], Waiting)
 
 
+class _Managed(SentinelManagedConnection):
+    """Connection to the primary that sentinels name. It is closed after a timeout, as other connections are.
+
+    Else a reply that comes late would be taken for that to the next command.
+    """
+
+    def read_response(self, *args: Any, **kwargs: Any) -> Any:
+        return super().read_response(*args, **{"disconnect_on_error": True, **kwargs})
+
+
+class _ManagedSSL(_Managed, SentinelManagedSSLConnection):
+    """The same over TLS."""
+
+
 Kind = Literal["server", "cluster", "sentinel"]
 # Options in the URL of a store over TLS that name files.
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -464,7 +478,7 @@ def _client(at: Address, replicas: int, wait: float, **options: Any) -> Client:
     if at.kind == "cluster":
         kind = waiting(plain, replicas, wait)
         return cast(Client, ClusterClient(at.nodes, connection_class=kind, **options, **at.options))
-    kind = waiting(SentinelManagedSSLConnection if at.tls else SentinelManagedConnection, replicas, wait)
+    kind = waiting(_ManagedSSL if at.tls else _Managed, replicas, wait)
     times = {name: options[name] for name in ("socket_timeout", "socket_connect_timeout")}
     sentinels = Sentinel(at.nodes, sentinel_kwargs=times | _of_sentinels(at), **options, **at.options)  # type: ignore[no-untyped-call]
     found = sentinels.master_for(at.service, redis_class=Client, connection_class=kind)  # type: ignore[no-untyped-call]
