@@ -1,9 +1,11 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from app.core.arrays import Array, OneHot, RowBlocks, dtype_of, narrow
+from app.core.arrays import Array, OneHot, RowBlocks, dtype_of, held_bytes, narrow, own_bytes
 from app.core.errors import OutOfRange
 
 WHOLE = np.arange(12.0, dtype=np.float32).reshape(6, 2)
@@ -32,6 +34,14 @@ def test_blocks_are_made_one_after_the_other_when_they_are_wanted() -> None:
     assert asked == [slice(0, 4)]
     assert len(next(made)) == 2
     np.testing.assert_array_equal(joined(some), WHOLE)
+
+
+def test_rows_that_are_held_for_an_answer_count_unless_they_are_of_the_cache() -> None:
+    kept, few = WHOLE.view(), csr_array(np.eye(3))
+    kept.flags.writeable = False
+    assert (own_bytes(kept), own_bytes(WHOLE), own_bytes(few)) == (0, 48, 3 * 8 + 3 * 4 + 4 * 4)
+    some = replace(blocks(), rows_bytes=1000)
+    assert held_bytes({"features": some}) == 1000 + held_bytes({"features": blocks()}) == 1000 + 2 * 32
 
 
 @pytest.mark.parametrize(
