@@ -17,8 +17,8 @@ from benchmarks.results import RESULTS, rows_of, section_of, with_section
 from benchmarks.timing import Plan, Report, machine
 
 PARTS = (
-    *("transform", "structured_error", "landmarks", "raw_rows", "round_trips", "crowds", "starts", "hashing_speed"),
-    *("darts", "indexes"),
+    *("peers", "transform", "structured_error", "landmarks", "raw_rows", "round_trips", "crowds", "starts"),
+    *("hashing_speed", "darts", "indexes"),
     *("processors", "bulk", "bulk_files", "bulk_plan", "engines"),
 )
 """Modules with a TITLE and a function `run(report, plan)`, in the order of their sections."""

@@ -22,15 +22,18 @@ import psutil
 import uvloop
 from sklearn.kernel_approximation import RBFSampler
 
+from benchmarks.contender import HELD
 from benchmarks.timing import Times
 from service_tests.checks import JSON, NPY, npy
 from service_tests.running import free_port
 
+LANDMARKS = np.random.default_rng(1).standard_normal((512, 64)).astype(np.float32).tolist()
 GAUSSIAN = {"kernel": {"kind": "gaussian", "length_scale": 10.0}, "sampler": {"kind": "monte_carlo"}}
 MAPS = {
     "bench": {**GAUSSIAN, "input_dim": 128, "s": 512},
     "large": {**GAUSSIAN, "input_dim": 512, "s": 4096, "form": "phase"},
     "long": {**GAUSSIAN, "input_dim": 8, "s": 1024, "form": "phase"},
+    "near": {**GAUSSIAN, "input_dim": 64, "sampler": {"kind": "uploaded_landmarks", "landmarks": LANDMARKS}},
 }
 _READY_SECONDS = 120
 
@@ -58,6 +61,10 @@ def as_json(path: str, n: int, d: int) -> Post:
     return Post(path, json.dumps({"vectors": rows(n, d).tolist()}).encode(), JSON)
 
 
+def _free() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(HELD)}
+
+
 @contextmanager
 def serving(*command: str, ready: str, **environment: str) -> Iterator[tuple[str, psutil.Process]]:
     """The address and the process of a service that a module of Python runs, once `ready` answers 200.
@@ -68,7 +75,7 @@ def serving(*command: str, ready: str, **environment: str) -> Iterator[tuple[str
         environment: variables to set.
     """
     port = str(free_port())
-    process = subprocess.Popen([sys.executable, "-m", *command, "--port", port], env={**os.environ, **environment})
+    process = subprocess.Popen([sys.executable, "-m", *command, "--port", port], env=_free() | environment)
     try:
         with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
             until = time.monotonic() + _READY_SECONDS
@@ -99,12 +106,25 @@ def service(workers: int = 1) -> Iterator[tuple[str, psutil.Process]]:
 @contextmanager
 def obvious_service(workers: int = 1) -> Iterator[str]:
     """The address of the service that a pickled RBFSampler makes, of the size of the map "bench"."""
+    with _of_sampler("benchmarks.obvious_service:app", "/openapi.json", workers) as address:
+        yield address
+
+
+@contextmanager
+def bare_service() -> Iterator[str]:
+    """The address of the same behind Starlette alone."""
+    with _of_sampler("benchmarks.bare_service:app", "/health/live") as address:
+        yield address
+
+
+@contextmanager
+def _of_sampler(app: str, ready: str, workers: int = 1) -> Iterator[str]:
     sampler = RBFSampler(gamma=0.005, n_components=1024, random_state=0).fit(rows(10, 128))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "sampler.pickle"
         path.write_bytes(pickle.dumps(sampler))
-        options = ["benchmarks.obvious_service:app", "--log-level", "warning", "--workers", str(workers)]
-        with serving("uvicorn", *options, ready="/openapi.json", SAMPLER=str(path)) as (address, _):
+        options = [app, "--log-level", "warning", "--workers", str(workers)]
+        with serving("uvicorn", *options, ready=ready, SAMPLER=str(path)) as (address, _):
             yield address
 
 

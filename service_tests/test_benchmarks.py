@@ -20,6 +20,7 @@ TOLD = {
     "structured_error": "Left out",
     "raw_rows": "Left out",
     "starts": "| later | ",
+    "peers": "| GET /health/live, Starlette | ",
     "landmarks": "| 40 × 16 → 32, float32 | landmark map | ",
     "round_trips": "| the obvious service, JSON, http.client | ",
     "crowds": "| 2 | obvious service, two processes | ",
