@@ -193,7 +193,7 @@ class Slot(Collector):
 
 
 def _parents() -> Iterator[Path]:
-    """Yield the places where a directory may be, the best first."""
+    """Yield the folders in which the directory of the metrics can be made, the best first."""
     if _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK) and shutil.disk_usage(_MEMORY).free > _LEAST_FREE:
         yield _MEMORY
     yield Path(tempfile.gettempdir())

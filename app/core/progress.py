@@ -155,12 +155,15 @@ class Parts:
         self._begun: dict[str, bytes] = {state["begun"]: inner}
 
     def once(self, name: str, compute: Callable[[Progress], Any], tell: Callable[[int], None] = lambda _: None) -> Any:
-        """Return the result of a part as decoded from JSON; numbers keep every bit.
+        """Return the result of a part, computed at the first call and stored from then on.
+
+        It is returned as decoded from JSON; numbers keep every bit.
 
         Args:
             name: name of the part.
-            compute: returns arrays or what JSON can hold. It receives the progress of the part, whose states are kept
-                until the part is finished; after an empty state the part starts again.
+            compute: returns arrays or what JSON can hold. It receives the progress of the part. If the work is
+                interrupted, the part resumes from the last state given to that progress; from its start if that state
+                is empty.
             tell: receives the number of steps done in the part, as for `Inner`.
         """
         if name not in self._finished:

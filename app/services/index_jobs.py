@@ -42,9 +42,10 @@ class IndexCreation(NamedTuple):
     def create(
         self, name: str, asked: AskedIndex, ttl: int | None, owner: str, progress: Progress | None
     ) -> tuple[IndexRecord, bool]:
-        """Create an index with a target, unless the same index exists; a job does so if the progress ends the work.
+        """Create an index with a target, unless the same index exists.
 
-        Without `progress`, a job does all the work. It reserves the name of the index at once.
+        If `progress` stops the work because it takes too long, a job continues it; without `progress`, a job does all of
+        it. The name of the index is reserved as soon as there is a job.
 
         Returns:
             The record, and whether the index is new.

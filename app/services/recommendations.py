@@ -119,7 +119,9 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
     if own is None:
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
-        raise InvalidInput(f"expected a column of {own.shape[1]}, from 0 on, got {y.column}", "/y/column")
+        raise InvalidInput(
+            f"expected the number of a column, from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column"
+        )
     return dense(complete(own[:, [y.column]], "/y", "is missing, which is a label"))[:, 0], digests
 
 

@@ -136,7 +136,9 @@ def test_columns_that_share_their_numbers_are_refused() -> None:
     assert apart.count(b"".join(places)) == 1
     assert read(apart).shape == (2, 2)
     shared = pack("<4q", 0, 0, 0, 16)
-    with pytest.raises(InvalidInput, match="buffers of 32 bytes overlap in the 16 of a record batch"):
+    with pytest.raises(
+        InvalidInput, match="the buffers of a record batch have 32 bytes, and its body 16: they overlap"
+    ):
         read(apart.replace(b"".join(places), shared * 2))
 
 

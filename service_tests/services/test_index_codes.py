@@ -59,7 +59,7 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
 
 
 def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"map 'm' has codes that do not tell its kernel"):
+    with pytest.raises(InvalidInput, match=r"the kernel cannot be estimated from codes of map 'm'"):
         IndexCodes(make_map(MapSpec.model_validate_json(CAUCHY)).code_law("map 'm'"))
     with pytest.raises(InvalidInput, match=r"map 'm' .* gives no codes"):
         IndexCodes(make_map(MapSpec.model_validate_json(LANDMARKS)).code_law("map 'm'"))

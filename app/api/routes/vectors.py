@@ -144,14 +144,14 @@ async def similarity(
 ) -> Response:
     """Estimate the kernel of row i of x and row i of y, with standard error and a 95 % interval.
 
-    Send x and y as JSON or in a .npz: a .npy holds only one array, so it is available for answers only. For vectors the
-    answer also has the kernel itself, `exact`.
+    Send x and y as JSON or in a .npz: a .npy holds only one array, so it is available for answers only. x and y
+    are vectors or codes. If they are vectors, the answer also has the exact kernel, `exact`.
 
-    For kernel gmm, codes of b bits are corrected for chance collisions. For vectors the answer has `zero_bit`, the rate
-    at which i* alone agrees, which is too high if few coordinates carry the weight.
+    For kernel gmm, codes of b bits are corrected for chance collisions. For vectors the answer has `zero_bit`, the
+    estimate by i* alone, which is above the kernel if few coordinates carry the weight.
 
     For Fourier maps, the answer has `agreement`, the share of signed codes that agree. The kernel is estimated from it
-    by the collision model that relates the two, for kernels gaussian, laplacian, matern and correlation_rbf if the
+    by a collision model, for kernels gaussian, laplacian, matern and correlation_rbf if the
     frequencies follow the kernel's distribution. For other maps the answer has `agreement` without an estimate.
     """
     options = CodeOptions(encoding, bits, bits_of, rows_per_band)

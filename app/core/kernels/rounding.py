@@ -240,7 +240,7 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
     Most rows need none; they cost no more than the sum of the squares of their entries, or a subtraction of the center.
 
     Args:
-        rounding: error of the kernel of the spec, before any of its numbers is rounded.
+        rounding: how rounding the rows changes the kernel of the spec; None if it does not matter.
         rows: rows in float32 or float64.
         counts_exact: whether rows that the dtype holds exactly count too. The phases w·x of a Fourier map lose digits
             of such rows; differences with landmarks do not.

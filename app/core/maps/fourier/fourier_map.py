@@ -280,7 +280,7 @@ class FourierMap(FeatureMap):
         self.check_gives(Gives.codes, called)
         law, doubts = self._sign_law, self.similarity_warnings()
         if law is None:
-            raise InvalidInput(f"{called} has codes that do not tell its kernel; {doubts[0]}")
+            raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {doubts[0]}")
         return SignedLaw(self.n_frequencies, law)
 
     def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
