@@ -115,7 +115,7 @@ def _draw(panel: Panel, axes: Axes) -> None:
 
 
 def _number(scale: Scale, axis: Axis) -> None:
-    """Set the numbers along an axis: few on a logarithmic scale, and without powers of ten on a short one."""
+    """Set few numbers along a logarithmic axis, in plain digits if it spans few decades."""
     if scale == "linear":
         return
     low, high = axis.get_view_interval()

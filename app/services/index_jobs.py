@@ -44,8 +44,8 @@ class IndexCreation(NamedTuple):
     ) -> tuple[IndexRecord, bool]:
         """Create an index with a target, unless the same index exists.
 
-        If `progress` stops the work because it takes too long, a job continues it; without `progress`, a job does all of
-        it. The name of the index is reserved as soon as there is a job.
+        If `progress` stops the work because it takes too long, a job continues it; without `progress`, a job does it
+        all. The name of the index is reserved as soon as there is a job.
 
         Returns:
             The record, and whether the index is new.

@@ -336,7 +336,7 @@ def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Ba
     # Without this check, a few bytes could serve as the numbers of any number of columns.
     if (together := sum(nbytes for _, nbytes in buffers)) > len(body):
         raise InvalidInput(
-            f"the buffers of a record batch have {together} bytes, and its body {len(body)}: they overlap"
+            f"buffers of a record batch overlap: they have {together} bytes, and its body {len(body)}"
         )
     n = header.number(0, "q")
     if n < 0:
