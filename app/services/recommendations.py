@@ -119,9 +119,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
     if own is None:
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
-        raise InvalidInput(
-            f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column"
-        )
+        raise InvalidInput(f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column")
     return dense(complete(own[:, [y.column]], "/y", "is missing, which is a label"))[:, 0], digests
 
 

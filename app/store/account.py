@@ -161,5 +161,5 @@ def refuse(limit: list[Any] | None, nbytes: int = 0, names: int = 0) -> None:
 
 SUMS, ENTRIES = "account", "account:entries"
 """Names of keys, without the root of the shard."""
-LUA = lua.read("account/shared")
+LUA = lua.read("guard") + lua.read("account/shared")
 CHARGE, DISCARD, USAGE = (LUA + lua.read(f"account/{name}") for name in ("charge", "discard", "usage"))

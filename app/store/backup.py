@@ -193,8 +193,7 @@ def restore(client: Client, path: Path) -> int:
             raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
         accepted = _mark_in(data, mark)
         identity.put(client, mark)
-        # The job queue is restored last, so that a waiting worker finds all data of its jobs.
-        kept = _write(client, data, streams=False) + _write(client, data, streams=True)
+        kept = sum(_write(client, data, rank) for rank in range(3))
         identity.put(client, accepted.model_copy(update={"state": "accepted", "at": time.time()}))
     return kept
 
@@ -264,11 +263,19 @@ def _in_one_place(name: bytes) -> bytes:
     return (ROOT + text.removeprefix(root_of(text))).encode(errors="surrogateescape")
 
 
-def _write(client: Client, data: mmap.mmap, streams: bool) -> int:
-    """Restore the streams of a backup, or all other keys, in batches too small to block other clients for long."""
+def _rank(key: Key) -> int:
+    """Return when a key is restored: what a manifest or record names comes first, then these, and the job queue last.
+
+    So whatever is found while a backup is being put back is whole.
+    """
+    return 2 if key.type in STREAMS else int(key.name.endswith((b":manifest", b":record")))
+
+
+def _write(client: Client, data: mmap.mmap, rank: int) -> int:
+    """Restore the keys of a rank, in batches too small to block other clients for long."""
     n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
     for key in _ours(data):
-        if (key.type in STREAMS) != streams:
+        if _rank(key) != rank:
             continue
         payload = snapshot.as_payload(data, key)
         batch.restore(cast(str, key.name), key.expires or 0, payload, replace=True, absttl=key.expires is not None)

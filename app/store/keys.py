@@ -40,9 +40,9 @@ _SHOWN = re.compile(r"(bochner_[0-9a-f]{16}_)[A-Za-z0-9_-]+")
 # A call that is repeated because its reply was lost must recognise what its first try has done, whatever has changed
 # since. So a revocation leaves a trace for longer than a client library repeats a call.
 
-_CREATE = lua.read("keys/create")
+_CREATE = lua.read("guard") + lua.read("keys/create")
 
-_REVOKE = lua.read("keys/revoke", RECEIPT_SECONDS=RECEIPT_SECONDS)
+_REVOKE = lua.read("guard") + lua.read("keys/revoke", RECEIPT_SECONDS=RECEIPT_SECONDS)
 
 
 class Role(StrEnum):

@@ -222,9 +222,10 @@ class NamedStore(Generic[M]):
         n = fitting(at_once(self._client, keys, lambda asked, key: asked.strlen(key)))
         page = names[:limit][:n]
         stored = at_once(self._client, keys[:n], lambda asked, key: asked.get(key))
-        if not page:
-            for root in self._places.roots:
-                identity.check(self._client, root)
+        roots = self._places.roots
+        marks = at_once(self._client, roots, lambda asked, root: asked.get(inside(root, identity.KEY)))
+        for root, mark in zip(roots, marks, strict=True):  # a list must not lack what a backup will put back
+            identity.compare(self._client, root, mark)
         if None in stored:
             self._forget_expired_names([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []

@@ -136,9 +136,7 @@ def test_columns_that_share_their_numbers_are_refused() -> None:
     assert apart.count(b"".join(places)) == 1
     assert read(apart).shape == (2, 2)
     shared = pack("<4q", 0, 0, 0, 16)
-    with pytest.raises(
-        InvalidInput, match="buffers of a record batch overlap: they have 32 bytes, and its body 16"
-    ):
+    with pytest.raises(InvalidInput, match="buffers of a record batch overlap: they have 32 bytes, and its body 16"):
         read(apart.replace(b"".join(places), shared * 2))
 
 

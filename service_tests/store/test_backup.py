@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +19,10 @@ from app.store import backup, identity
 from app.store.backup import BackupFailed
 from app.store.connection import Client, connect
 from app.store.embedded import EmbeddedStore
+from app.store.errors import StoreUnavailable
 from app.store.identity import StoreReplaced
 from app.store.indexes import IndexStore
+from app.store.keys import KeyStore, Role, draw_key
 from app.store.maps import MapStore
 from service_tests.jobs.site import attempt
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, valkey
@@ -282,6 +284,18 @@ def test_a_restore_that_was_cut_short_is_known_and_begun_anew(
                 identity.settle(service)
             with pytest.raises(BackupFailed, match="a backup is being put back"):
                 backup.back_up(client, tmp_path / "half")
+            maps = MapStore(service)
+            changes: list[Callable[[], object]] = [
+                lambda: maps.page("", None, 10),
+                lambda: maps.find("m0"),
+                lambda: maps.create(new("new")),
+                lambda: KeyStore(service, 9).create(draw_key(name="k", role=Role.read, quota=None).key),
+                lambda: Jobs(service, 1, 60).page(None, None, 1),
+            ]
+            for change in changes:
+                with pytest.raises(StoreUnavailable):
+                    change()
+            assert not any(key.endswith((b":manifest", b":record")) for key in client.scan_iter())
             identity.settle(other)
             other.set("bochner:mine", b"x")
             backup.back_up(other, tmp_path / "another")

@@ -37,7 +37,7 @@ def test_until_the_commit_pieces_expire_and_no_map_is_there(client: redis.Redis,
     finally:
         client.config_set("maxmemory", 0)
     # No manifest has a key like these.
-    reached = ["bochner:{map:m}:*:*", "bochner:account*"]
+    reached = ["bochner:{map:m}:*:*", "bochner:account*", "bochner:store"]
     client.acl_setuser("half", enabled=True, nopass=True, categories=["+@all"], keys=reached)
     with connect(_as("half", client), 5) as half, pytest.raises(StoreUnavailable):
         MapStore(half).create(new(megabytes=1.5))

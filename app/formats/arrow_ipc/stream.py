@@ -335,9 +335,7 @@ def _batch(header: Table, body: memoryview, dictionary: int | None = None) -> Ba
             raise InvalidInput(f"a buffer of {nbytes} bytes at {start} is not within the {len(body)} of its batch")
     # Without this check, a few bytes could serve as the numbers of any number of columns.
     if (together := sum(nbytes for _, nbytes in buffers)) > len(body):
-        raise InvalidInput(
-            f"buffers of a record batch overlap: they have {together} bytes, and its body {len(body)}"
-        )
+        raise InvalidInput(f"buffers of a record batch overlap: they have {together} bytes, and its body {len(body)}")
     n = header.number(0, "q")
     if n < 0:
         raise InvalidInput(f"a record batch has {n} rows")

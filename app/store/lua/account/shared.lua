@@ -1,6 +1,5 @@
 -- Shared functions of scripts. The first key of a script determines the shard of all keys that the script changes. An
 -- entry ends one second after its keys, so that there are never keys without an entry.
-local ROOT = string.match(KEYS[1], '^bochner:{%w+}:') or 'bochner:'
 local SUMS, ENTRIES, ENDS = ROOT .. 'account', ROOT .. 'account:entries', ROOT .. 'account:ends'
 local function now()
   local t = redis.call('TIME')
