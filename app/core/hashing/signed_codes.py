@@ -235,8 +235,7 @@ def signed_encoder(options: CodeOptions, s: int) -> Encoder:
     wanted, bits, rows_per_band = options.encoding or Encoding.packed, options.bits, options.rows_per_band
     if wanted not in (Encoding.packed, Encoding.fingerprint):
         raise InvalidOption(
-            f"encoding {wanted.value} is for hashes of kernel gmm; a Fourier map has one bit a frequency, as packed or "
-            "as fingerprint of bands",
+            f"encoding {wanted.value} is for hashes of kernel gmm; for a Fourier map take packed or fingerprint",
             "encoding",
         )
     if options.bits_of is not None:
