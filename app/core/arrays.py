@@ -241,6 +241,23 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
         yield slice(start, min(n, start + max(1, per_block)))
 
 
+def entry_counts(rows: Rows) -> Whole:
+    """Return the number of entries of each row, (n,): of sparse rows, those that are stored."""
+    if isinstance(rows, np.ndarray):
+        return np.full(rows.shape[0], rows.shape[1])
+    return np.diff(rows.indptr).astype(np.int64)
+
+
+def entry_blocks(counts: Whole, most: int) -> Iterator[slice]:
+    """Yield slices that cover items in order, given their numbers of entries; up to `most` in each, or one item."""
+    ends, start = np.cumsum(counts), 0
+    while start < len(counts):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(start + 1, int(np.searchsorted(ends, before + most, side="right")))
+        yield slice(start, stop)
+        start = stop
+
+
 def octets(array: Array) -> memoryview:
     """Return the bytes of an array's numbers in C order, little-endian; not copied if they are stored that way."""
     return np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, dense, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, entry_blocks, entry_counts, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sample_rows
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
@@ -17,6 +17,8 @@ _NEIGHBOUR = 10
 # Most differences of entries that all queries together take, a second or two; the differences that an entry of sparse
 # rows counts as; and those added for each pair of rows.
 _MOST_DIFFERENCES, _DIFFERENCES_PER_SPARSE_ENTRY, _DIFFERENCES_PER_PAIR = 1 << 34, 24, 16
+# Times the usual work that rows of very different lengths may take.
+_MOST_TIMES = 4
 # Fewest queries, so that the mean is meaningful.
 _FEWEST_QUERIES = 64
 # Pairs that are sampled for the median if there are more. If rows are very long, the entries of all pairs limit their
@@ -70,7 +72,9 @@ def length_scale(
         if heuristic is Heuristic.median:
             found = float(np.median(_distances_of_pairs(rows, metric, seen, pause)))
         else:
-            queries = seen(rows[sample_rows(rows.shape[0], _queries(rows), _SEED)])
+            sampled = sample_rows(rows.shape[0], _queries(rows), _SEED)
+            _check_lengths(rows, sampled)
+            queries = seen(rows[sampled])
             distances = distances_to_neighbour(queries, rows, _NEIGHBOUR, metric, seen, threads, pause)
             try:
                 found = fsum(distances) / len(distances)
@@ -112,11 +116,21 @@ def _queries(rows: Rows) -> int:
     return int(min(n, max(_FEWEST_QUERIES, _MOST_DIFFERENCES // (per_query + n * _DIFFERENCES_PER_PAIR))))
 
 
+def _check_lengths(rows: Rows, sampled: Whole) -> None:
+    """Raise InvalidInput if the sampled rows are so long that comparing them takes several times as long as others."""
+    n, counts = rows.shape[0], entry_counts(rows)
+    usual = max(_MOST_DIFFERENCES // _DIFFERENCES_PER_SPARSE_ENTRY, 2 * len(sampled) * int(counts.sum()))
+    if len(sampled) * int(counts.sum()) + n * int(counts[sampled].sum()) > _MOST_TIMES * usual:
+        detail = "some rows have so many more entries than others that their neighbours take too long to find"
+        raise InvalidInput(f"{detail}: give a number, or length_scale 'median'", _POINTER)
+
+
 def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) -> Matrix:
     """Return the distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
     first, second = _pairs(rows.shape[0], _entries_per_row(rows))
     found = np.empty(len(first))
-    for block in between(row_blocks(len(first), _ENTRIES_AT_A_TIME // _entries_per_row(rows)), pause):
+    counts = entry_counts(rows)
+    for block in between(entry_blocks(counts[first] + counts[second], 2 * _ENTRIES_AT_A_TIME), pause):
         lags = seen(rows[first[block]]) - seen(rows[second[block]])
         found[block] = _sums(abs(lags) if metric == "cityblock" else lags * lags, axis=1)
     return found if metric == "cityblock" else np.sqrt(found)

@@ -282,23 +282,21 @@ def resolve(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
         name, pointer = asked.datasets[-1]
         rows = rows_of(name, pointer)
         seen = after_input(changes["input"], pointer)
-        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, rows, seen=seen, threads=threads, pause=pause)
+        how: dict[str, Any] = {"seen": seen, "pause": pause}
+        found = length_scale(left_open.kernel.heuristic, rows, spec.kernel.metric, threads=threads, **how)
+        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, found, rows, **how)
     # Parsed again, so that it equals the spec of a client that sends the spec of the record.
     numbers = MapSpec.model_validate_json(spec.model_copy(update=changes).canonical())
     return Settled(numbers, left_open.text, warnings)
 
 
 def with_scale(
-    kernel: Kernel,
-    scale: ScaleOfRows,
-    rows: Rows,
-    *,
-    seen: Seen = as_they_are,
-    threads: int = 1,
-    pause: Pause = no_pause,
+    kernel: Kernel, scale: ScaleOfRows, found: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pause = no_pause
 ) -> Kernel:
-    """Return the kernel with a length scale taken from rows after `seen` is applied; raise what `length_scale` does."""
-    found = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=threads, pause=pause)
+    """Return the kernel with the length scale `found` of rows, for each column if the scale says so.
+
+    Raises what `per_column` does.
+    """
     scales = (
         per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, ScalePerColumn) else found
     )

@@ -16,7 +16,9 @@ from app.core.drawing import shorten
 from app.core.errors import InvalidInput
 from app.core.input import Input, fit_input
 from app.core.kernels import Kernel
+from app.core.kernels.base import ShiftInvariantKernel
 from app.core.kernels.rounding import coarseness_warnings
+from app.core.length_scales import length_scale
 from app.core.progress import Progress
 from app.core.recommendations.candidates import (
     InputMember,
@@ -137,6 +139,9 @@ def _dtype(y: tuple[Label, ...]) -> type:
 _DTYPE = np.dtype(np.float32)
 # Multiples of a length scale taken from rows that are tried if the objective is a score.
 _MULTIPLES = 0.5, 1.0, 2.0
+# Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and samplers that are tried
+# if a request names none.
+_PER_BLOCK, _SUGGESTED = 1 << 18, range(12)
 
 
 def _gate(seed: int, has_input: bool) -> Gate:
@@ -222,7 +227,8 @@ class Recommendations(NamedTuple):
             kernels = (parse(KernelMember, to_json({"kernel": described[0]})).kernel,)
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
-        every = []
+        every, found = list[Kernel](), dict[tuple[object, ...], float]()
+        width, operations = int(task.rows.shape[1]), 0
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
                 self.limits.check_result(8 * task.rows.shape[0] * task.rows.shape[1])  # size of dense rows
@@ -230,12 +236,19 @@ class Recommendations(NamedTuple):
             with _at_place(place):
                 if scale is not None:
                     rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
-                    kernel = with_scale(kernel, scale, rows, seen=seen, threads=self.threads)
+                    by = scale.heuristic, kernel.metric, scale.named
+                    if by not in found:
+                        found[by] = length_scale(by[0], rows, by[1], seen=seen, threads=self.threads)
+                    kernel = with_scale(kernel, scale, found[by], rows, seen=seen)
                     if options.multiples is None and asked.objective is Objective.score:
                         multiples = _MULTIPLES
-                kernel.check(task.rows.shape[1])
-                every += at_multiples(kernel, multiples)
-        return every
+                kernel.check(width)
+                at = at_multiples(kernel, multiples)
+                blocks = len(kernel.blocks(width)) if isinstance(kernel, ShiftInvariantKernel) else 1
+                operations += _PER_BLOCK * blocks * len(at) * len(asked.samplers or _SUGGESTED)
+                self.limits.check_operations(operations)
+                every += at
+        return [*dict.fromkeys(every)]
 
     def _rows_of_scale(self, scale: ScaleOfRows, task: Task) -> Rows:
         """Return the rows from which a length scale is taken."""
@@ -262,7 +275,8 @@ class Recommendations(NamedTuple):
             check_shape(task.rows)
             objective = options.objective or (Objective.error if options.y is None else Objective.score)
             first = self._input(options.input, posted["vectors"], task, parse)
-            asked = Wanted(options.budget, options.target_error, options.samplers, objective=objective, input=first)
+            samplers = None if options.samplers is None else [*dict.fromkeys(options.samplers)]
+            asked = Wanted(options.budget, options.target_error, samplers, objective=objective, input=first)
             asked.check(task.labels is not None)
             if asked.input is not None:
                 task = task._replace(rows=asked.input.apply(task.rows, "/vectors"))

@@ -21,6 +21,8 @@ from app.services.limits import Limits
 # Computing one number of a result, such as a cosine, takes as long as this many multiplications, beside the products
 # that it is made of.
 _OPERATIONS_PER_NUMBER = 160
+# Bytes of features that a Gram block holds at a time.
+_FEATURES_BYTES = 1 << 25
 BLOCK_BYTES = 1 << 23
 """Most bytes of a result that are computed at a time; smaller results are computed as a whole."""
 
@@ -117,10 +119,27 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
     limits.check_operations(feature_map.gram_operations(x, y) + exactly)
     if exact:
         limits.check_result(feature_map.kernel.exact_bytes(x, y))
-    found: dict[str, Array] = {"approximate": feature_map.gram(x, y)}
+    found: dict[str, Array] = {"approximate": _gram(feature_map, x, y)}
     if exact:
         dtype = np.finfo(feature_map.gram_dtype).dtype  # the exact block of a complex Gram block is real
         found["exact"] = _in_range(feature_map.exact_gram(x, y), dtype)
+    return found
+
+
+def _gram(feature_map: FeatureMap, x: Rows, y: Rows) -> Array:
+    """Compute the Gram block, by blocks of the longer side if features of all its rows would take much memory."""
+    n, m = x.shape[0], y.shape[0]
+    most = max(2 * min(n, m), _FEATURES_BYTES // (feature_map.n_output * feature_map.gram_dtype.itemsize))
+    if max(n, m) <= most:
+        return feature_map.gram(x, y)
+    feature_map.check_rows(x, "/x")
+    feature_map.check_rows(y, "/y")
+    found = np.empty((n, m), feature_map.gram_dtype)
+    for block in row_blocks(max(n, m), most):
+        if n > m:
+            found[block] = feature_map.gram(x[block], y)
+        else:
+            found[:, block] = feature_map.gram(x, y[block])
     return found
 
 

@@ -5,11 +5,12 @@ import json
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NamedTuple, Self
+from math import isfinite
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import redis
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
@@ -31,6 +32,11 @@ class SpecEntry(BaseModel):
         """Return the entry of a spec: its length and digest."""
         encoded = spec.encode()
         return cls(nbytes=len(encoded), sha256=hashlib.sha256(encoded).hexdigest())
+
+
+def _finite(report: dict[str, float | None] | None) -> dict[str, float] | None:
+    """Leave out figures that are not finite: they would be stored as null."""
+    return None if report is None else {name: one for name, one in report.items() if one is not None and isfinite(one)}
 
 
 class MapManifest(LivingManifest):
@@ -55,7 +61,7 @@ class MapManifest(LivingManifest):
     parameter_stream: int | None = None
     """Version of the parameter stream that replaces arrays; None if the map has none."""
     warnings: tuple[str, ...] = ()
-    report: dict[str, float] | None = None
+    report: Annotated[dict[str, float] | None, BeforeValidator(_finite)] = None
     """Report on a learned set of frequencies; None for all other maps."""
 
     @model_validator(mode="after")

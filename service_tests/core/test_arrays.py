@@ -1,12 +1,13 @@
 """The gate: what it refuses, in which words, and what it lets through unchanged."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.arrays import dense, made_dense, row_blocks, vectors
+from app.core.arrays import dense, entry_blocks, entry_counts, made_dense, row_blocks, vectors
 from app.core.errors import InvalidInput
 from service_tests.cases import each
 
@@ -122,3 +123,15 @@ def test_row_blocks_cover_every_row_once_and_in_order(n: int, per_block: int) ->
     blocks = list(row_blocks(n, per_block))
     assert [row for block in blocks for row in range(block.start, block.stop)] == list(range(n))
     assert all(0 < block.stop - block.start <= max(1, per_block) for block in blocks)
+
+
+@pytest.mark.parametrize("most", [1, 7, 100])
+def test_blocks_of_entries_cover_all_items_and_hold_no_more_than_they_may(most: int) -> None:
+    counts = np.array([3, 0, 0, 9, 1, 1, 5, 0, 40, 2, 7])
+    blocks = [*entry_blocks(counts, most)]
+    assert [i for block in blocks for i in range(block.start, block.stop)] == [*range(len(counts))]
+    assert all(counts[block].sum() <= most or block.stop - block.start == 1 for block in blocks)
+    assert all(counts[one.start : other.start + 1].sum() > most for one, other in pairwise(blocks))
+    rows = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
+    assert entry_counts(rows).tolist() == [3, 3]
+    assert entry_counts(sparse.csr_array(rows)).tolist() == [2, 0]

@@ -8,6 +8,7 @@ import scipy
 from scipy import sparse
 
 from app.core import length_scales
+from app.core.datasets import sample_rows
 from app.core.errors import InvalidInput
 from app.core.input import Fit, fit_input
 from app.core.kernels import KERNELS
@@ -101,3 +102,13 @@ def test_distances_beyond_float64_are_refused(heuristic: Heuristic) -> None:
     rows = np.random.default_rng(3).choice([-1e308, 1e308], (30, 3))
     with pytest.raises(InvalidInput, match="is inf on these rows; give a number"):
         length_scale(heuristic, rows, "euclidean")
+
+
+def test_rows_that_are_much_longer_than_others_have_no_neighbours_sought() -> None:
+    d, n = 30_000, 20_000
+    counts = np.ones(n, np.int64)
+    counts[sample_rows(n, 64, 0)] = d
+    columns = np.concatenate([np.arange(count) for count in counts])
+    rows = sparse.csr_array((np.ones(len(columns)), columns, np.cumsum([0, *counts])), shape=(n, d))
+    with pytest.raises(InvalidInput, match="so many more entries than others"):
+        length_scale(Heuristic.nearest_neighbor, rows, "euclidean")

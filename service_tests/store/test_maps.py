@@ -136,3 +136,13 @@ def test_maps_of_the_time_before_datasets_are_read() -> None:
     assert manifest.digest == digest(spec, manifest.arrays, None)
     assert (manifest.spec, manifest.state) == (spec, State.ready)
     assert digest(spec, {}, 1) == "sha256:46a2e30fce17a55d54b1293bb599cd995919229ab728bd402eaac334d1a6406d"
+
+
+def test_figures_that_are_not_finite_are_left_out_of_a_report(maps: MapStore) -> None:
+    report = {"objective": 1.5, "gram_error": float("nan"), "start": float("inf")}
+    asked = new()
+    made = maps.create(asked._replace(built=asked.built._replace(report=report)))
+    assert made.report == {"objective": 1.5}
+    assert maps.find("m") == made
+    written_before = made.stored.replace(b'"objective":1.5', b'"objective":1.5,"gram_error":null')
+    assert MapManifest.parse(written_before) == made

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, entry_blocks, entry_counts, row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Pairs, Seed, Takes, rms_by_kernel, row_pairs
 from app.core.drawing import Curve, Density, Drawing, Panel, density
 from app.core.errors import InvalidInput
@@ -239,15 +239,16 @@ def agreement_counts(
     found, kept = _zeros(n, len(i), gamma), unpack_arrays(progress.restore())
     if kept.keys() == found.keys():  # an older version kept less
         found = kept
-    kernels = [*row_blocks(len(i), _ENTRIES_PER_BLOCK * n // max(n, int(vectors.size)))]
+    counts = entry_counts(vectors)
+    kernels = [*entry_blocks(counts[i] + counts[j], 2 * _ENTRIES_PER_BLOCK)]
     hashes = [*row_blocks(s, _hashes_per_block(n))]
     of = len(kernels) + len(hashes)
 
     def pause() -> None:
-        progress.report(int(found["done"]), of)
+        progress.report(int(found["blocks"]), of)
         progress.checkpoint(partial(pack_arrays, **found))
 
-    for block in kernels[found["done"] :]:
+    for block in kernels[found["blocks"] :]:
         x, y = vectors[i[block]], vectors[j[block]]
         found["exact"][block] = feature_map.exact_pairs(x, y)
         found["zero_bit_chance"][block] = feature_map.chances(x, y, Encoder(Encoding.zero_bit))
@@ -255,14 +256,14 @@ def agreement_counts(
         found["b_bit_chance"][block] = found["zero_bit_chance"][block] if all_kept else feature_map.chances(x, y, by)
         if gamma is not None:
             found["rbf"][block] = feature_map.rbf_pairs(x, y, gamma)
-        found["done"] += 1
+        found["blocks"] += 1
         pause()
-    for block in hashes[found["done"] - len(kernels) :]:
+    for block in hashes[found["blocks"] - len(kernels) :]:
         # Counts of a block are added at its end, as a state kept before must not contain a part of them.
         added = _agreements(feature_map.samples(vectors, block, pause), by, block.start, pairs, pause)
         for name, counts in added.items():
             found[name] += counts
-        found["done"] += 1
+        found["blocks"] += 1
         pause()
     return found
 
@@ -272,7 +273,7 @@ def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
 
     `exact` and, with a gamma, `rbf`: the kernels of each pair. `zero_bit_chance` and `b_bit_chance`: how often i*, and
     codes, of different samples are equal. `full`, `zero_bit` and `b_bit`: for each pair, how many samples, i*, and
-    codes agree. `odd`: how many codes of each row are odd. `done`: how many blocks are done.
+    codes agree. `odd`: how many codes of each row are odd. `blocks`: how many blocks are done.
     """
     return {
         "exact": np.zeros(pairs),
@@ -280,7 +281,7 @@ def _zeros(n: int, pairs: int, gamma: float | None) -> dict[str, Array]:
         **{name: np.zeros(pairs) for name in ("zero_bit_chance", "b_bit_chance")},
         **{name: np.zeros(pairs, np.int64) for name in ("full", "zero_bit", "b_bit")},
         "odd": np.zeros(n, np.int64),
-        "done": np.array(0),
+        "blocks": np.array(0),
     }
 
 

@@ -156,6 +156,10 @@ class Anova(ShiftInvariantKernel):
 
     def blocks(self, input_dim: int) -> tuple[Block, ...]:
         """Return one Gaussian kernel per subset."""
+        return self._blocks
+
+    @cached_property
+    def _blocks(self) -> tuple[Block, ...]:
         weights = self.weights or (1.0,) * len(self._subsets)
         return tuple(
             Block(_gaussian(self._scale(subset)), subset, weight)

@@ -18,6 +18,8 @@ from app.core.arrays import (
     Rows,
     csr_parts,
     dense,
+    entry_blocks,
+    entry_counts,
     largest,
     largest_by_row,
     made_dense,
@@ -228,7 +230,9 @@ class KernelBlocks(ABC):
     def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
         self._kernel, self._landmarks = kernel, landmarks
         s, d = landmarks.shape
-        self.rows_per_block = min(max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s)), max(1, _DENSE_ENTRIES // d))
+        self._is_sparse = kernel.compares_sparse and not isinstance(landmarks, np.ndarray)
+        at_once = max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s))
+        self.rows_per_block = at_once if self._is_sparse else min(at_once, max(1, _DENSE_ENTRIES // d))
         """Maximum number of rows that should be compared at a time."""
         self.nbytes = 0
         """Memory held besides the landmarks."""
@@ -250,8 +254,9 @@ class ExactBlocks(KernelBlocks):
     def write(self, rows: Rows, out: Floats) -> None:
         """Write the kernel, for some landmarks at a time."""
         rows, (s, d) = self._in_form(rows), self._landmarks.shape
+        counts = entry_counts(self._landmarks) if self._is_sparse else np.full(s, d)
         with np.errstate(over="ignore"):  # an overflow is refused below
-            for some in row_blocks(s, _DENSE_ENTRIES // d):
+            for some in entry_blocks(counts, _DENSE_ENTRIES):
                 out[:, some] = self._kernel.exact(rows, self._landmarks[some])
         if not np.isfinite(out[:, :s]).all():
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
@@ -263,9 +268,7 @@ class ExactBlocks(KernelBlocks):
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
-        if self._kernel.compares_sparse and not isinstance(self._landmarks, np.ndarray):
-            return sparse.csr_array(rows)
-        return made_dense(rows)
+        return sparse.csr_array(rows) if self._is_sparse else made_dense(rows)
 
 
 # A centre is subtracted if at most this share of the squared norms of the landmarks is then left.

@@ -1,0 +1,40 @@
+"""A Gram block of many rows is computed some rows at a time, with the same bits."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.core.errors import InvalidInput
+from app.core.maps import make_map
+from app.core.spec import MapSpec
+from app.services import vectors
+from service_tests.cases import each
+from service_tests.services.conftest import LIMITS as FEW
+
+LIMITS = FEW._replace(max_operations=1 << 30, max_result_bytes=1 << 20)
+
+SPECS: dict[str, dict[str, Any]] = {
+    "cos_sin": {"s": 9, "normalize": True},
+    "complex": {"s": 9, "form": "complex", "dtype": "float64"},
+    "gcws": {"s": 9, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}},
+    "landmarks": {"sampler": {"kind": "uploaded_landmarks", "landmarks": ((0.0, 1.0, 2.0), (1.0, 0.0, 0.5))}},
+}
+
+
+@each("name", SPECS)
+def test_blocks_have_the_bits_of_the_whole(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    usual = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}}
+    feature_map = make_map(MapSpec.model_validate(usual | SPECS[name]))
+    x, y = np.random.default_rng(1).random((50, 3)), np.random.default_rng(2).random((4, 3))
+    for tall, other in ((x, y), (y, x)):
+        whole = vectors.kernel(feature_map, tall, other, False, LIMITS)["approximate"]
+        with monkeypatch.context() as patch:
+            patch.setattr(vectors, "_FEATURES_BYTES", 1)
+            blocks = vectors.kernel(feature_map, tall, other, False, LIMITS)["approximate"]
+        np.testing.assert_array_equal(blocks, whole, strict=True)
+    if name == "gcws":
+        x[33] = 0
+        monkeypatch.setattr(vectors, "_FEATURES_BYTES", 1)
+        with pytest.raises(InvalidInput, match="33"):
+            vectors.kernel(feature_map, x, y, False, LIMITS)
