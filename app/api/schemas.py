@@ -18,8 +18,6 @@ from app.formats.arrow import Arrow
 from app.formats.json import Json
 from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
-from app.formats.open_inference import DTYPES as DTYPES_OF_TENSORS
-from app.formats.open_inference import VERSION
 from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
@@ -362,61 +360,11 @@ def _search_body() -> dict[str, Any]:
 SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
 
 
-_FLAG = {"type": "boolean"}
+_INFERENCE = json.loads(Path(__file__).with_name("inference.json").read_text(encoding="utf-8"))
 _BINARY_TENSORS = {
     **BINARY,
     "description": "JSON, as long as the header Inference-Header-Content-Length says, and then binary tensors.",
 }
-_SIZE = {"type": "integer", "minimum": 0, "description": "Bytes of the tensor after the JSON, in the place of `data`."}
-_DATA = list_of(
-    {"oneOf": [{"type": ["number", "null"]}, NUMBERS_OR_NULL]},
-    description="Numbers, row by row, in one list or in a list for each row.",
-)
-
-
-def _or_null(**members: Any) -> dict[str, Any]:
-    """Return members that may also be null: some clients always send them, as null if they have no value."""
-    return {name: {"anyOf": [schema, {"type": "null"}]} for name, schema in members.items()}
-
-
-def _tensor(title: str, *datatypes: str) -> dict[str, Any]:
-    return object_of(
-        title,
-        ["name", "shape", "datatype"],
-        name=STRING,
-        shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
-        datatype={"type": "string", "enum": [*datatypes]},
-        **_or_null(data=_DATA, parameters=object_of(f"{title}Parameters", [], **_or_null(binary_data_size=_SIZE))),
-    )
-
-
-_OUTPUT = object_of(
-    "OutputAsked",
-    ["name"],
-    name={"type": "string", "enum": ["features", "real", "imag", "codes"]},
-    **_or_null(parameters=object_of("OutputAskedParameters", [], **_or_null(binary_data=_FLAG))),
-)
-_REQUEST = object_of(
-    "InferenceRequest",
-    ["inputs"],
-    inputs=list_of(_tensor("InputTensor", *DTYPES_OF_TENSORS), minItems=1, maxItems=1, description="`vectors`."),
-    **_or_null(
-        id={**STRING, "description": "It is in the answer."},
-        model_name={**STRING, "description": "Some clients repeat the name of the model here."},
-        model_version={"type": "string", "enum": ["", VERSION], "description": "Some clients name the one there is."},
-        outputs=list_of(_OUTPUT, description="Those that are wanted; without it, all but `codes` beside features."),
-        parameters=object_of("InferenceParameters", [], **_or_null(binary_data_output=_FLAG)),
-    ),
-)
-_ANSWER = object_of(
-    "InferenceAnswer",
-    ["model_name", "outputs"],
-    model_name=STRING,
-    id=STRING,
-    outputs=list_of(_tensor("OutputTensor", "FP32", "FP64", "INT64", "UINT8")),
-)
-
-
 _PROBLEM = PROBLEM_ANSWER["default"]
 _AS_JSON = {Json.media_type: next(iter(_PROBLEM["content"].values()))}
 ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS_JSON | _PROBLEM["content"]}}
@@ -428,13 +376,12 @@ def _content(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _LENGTH = "Bytes of JSON that the body begins with, where a binary tensor follows."
-INFER_BODY = body(_content(_REQUEST)) | taking({"Inference-Header-Content-Length": _LENGTH}, example="137")
+INFER_BODY = body(_content(_INFERENCE["request"])) | taking({"Inference-Header-Content-Length": _LENGTH}, example="137")
 INFER_ANSWER: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The tensors that are wanted.",
-        "content": _content(_ANSWER),
+        "content": _content(_INFERENCE["answer"]),
         **headers("Inference-Header-Content-Length", WARNING),
     }
 }
-_INDEX = object_of("IndexRequest", [], **_or_null(ready={**_FLAG, "description": "Those alone that are ready."}))
-MODELS_BODY: dict[str, Any] = {"requestBody": {"required": False, "content": {_JSON: {"schema": _INDEX}}}}
+MODELS_BODY: dict[str, Any] = {"requestBody": {"required": False, "content": {_JSON: {"schema": _INFERENCE["index"]}}}}

@@ -8,6 +8,8 @@ from typing import Any
 import httpx
 import numpy as np
 
+from app.formats.open_inference import DTYPES, VERSION
+from service_tests.api.operations import DOCUMENT
 from service_tests.cases import each
 from service_tests.checks import JSON, array, post_npy
 
@@ -174,3 +176,9 @@ def test_a_model_has_the_one_version_that_it_tells(http: httpx.Client, standing:
     for answer in (http.get(f"/v2/models/{name}/versions/2"), infer(http, f"{name}/versions/2", {})):
         refused(answer, 404, "expected version '1' of a model, got '2'")
     refused(infer(http, name, {"inputs": [tensor()], "model_version": "2"}), 422, "expected model_version '1', got '2'")
+
+
+def test_the_document_names_the_datatypes_that_are_read() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    assert schemas["InputTensor"]["properties"]["datatype"]["enum"] == [*DTYPES]
+    assert schemas["InferenceRequest"]["properties"]["model_version"]["anyOf"][0]["enum"] == ["", VERSION]

@@ -51,9 +51,7 @@ end
 local function of_job(entry) return string.find(entry, ROOT .. '{job:', 1, true) == 1 end
 -- The entry of everything that a thing has, by the key of its manifest, and that of any piece.
 local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
-local function entry_of(piece)
-  return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', ''))
-end
+local function entry_of(piece) return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', '')) end
 -- The limit that so much more would pass, and its value; nil if there is room.
 local function passed(owner, bytes, names, most_bytes, most_names)
   local limits = {
