@@ -181,4 +181,4 @@ def test_a_model_has_the_one_version_that_it_tells(http: httpx.Client, standing:
 def test_the_document_names_the_datatypes_that_are_read() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     assert schemas["InputTensor"]["properties"]["datatype"]["enum"] == [*DTYPES]
-    assert schemas["InferenceRequest"]["properties"]["model_version"]["anyOf"][0]["enum"] == ["", VERSION]
+    assert schemas["InferenceRequestModelVersion"]["enum"] == ["", VERSION]
