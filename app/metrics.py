@@ -159,9 +159,8 @@ class Slot(Collector):
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         directory.mkdir(exist_ok=True)  # somebody may clear /dev/shm
-        if not (service := directory / _SERVICE).exists():
-            service.touch()
-        self._began = service.stat().st_mtime
+        service = directory / _SERVICE
+        self._began = service.stat().st_mtime if service.exists() else time.time()
         for number in count():
             with suppress(_Taken):
                 self._held = ExitStack()

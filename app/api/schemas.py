@@ -361,10 +361,6 @@ SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
 
 
 _INFERENCE = json.loads(Path(__file__).with_name("inference.json").read_text(encoding="utf-8"))
-_BINARY_TENSORS = {
-    **BINARY,
-    "description": "JSON, as long as the header Inference-Header-Content-Length says, and then binary tensors.",
-}
 _PROBLEM = PROBLEM_ANSWER["default"]
 _AS_JSON = {Json.media_type: next(iter(_PROBLEM["content"].values()))}
 ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS_JSON | _PROBLEM["content"]}}
@@ -372,7 +368,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {"default": _PROBLEM | {"content": _AS
 
 
 def _content(schema: dict[str, Any]) -> dict[str, Any]:
-    return {_JSON: {"schema": schema}, "application/octet-stream": {"schema": _BINARY_TENSORS}}
+    return {_JSON: {"schema": schema}, "application/octet-stream": {"schema": _INFERENCE["binary"]}}
 
 
 _LENGTH = "Bytes of JSON that the body begins with, where a binary tensor follows."

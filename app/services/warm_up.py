@@ -10,8 +10,8 @@ import logging
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from itertools import product
 from pathlib import Path
@@ -200,14 +200,19 @@ def _compile(missing: list[str]) -> None:
                 return
             keep_in(told[0])
             place = Path(told[0])
-        with ThreadPoolExecutor(available()) as pool:
-            for _ in pool.map(lambda part: _compile_elsewhere(part, place, told), missing):
-                pass
+        turns = threading.Semaphore(available())
+        # A service that is told to end while loops are compiled does not wait for such threads.
+        each = ((part, place, told, turns) for part in missing)
+        threads = [threading.Thread(target=_compile_elsewhere, args=args, daemon=True) for args in each]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
 
-def _compile_elsewhere(part: str, place: Path, told: list[str]) -> None:
+def _compile_elsewhere(part: str, place: Path, told: list[str], turns: threading.Semaphore) -> None:
     # Services and workers that start at the same time do not compile the same part twice.
-    with FileLock(place / f"{part}.lock"):
+    with turns, FileLock(place / f"{part}.lock"):
         if not _loads(part):
             logger.info("compiling %s; the next start finds them, if they can be kept", part)
             line = command("app.services.warm_up", part, *told)

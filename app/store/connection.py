@@ -421,7 +421,9 @@ def ask_shards(roots: Sequence[str], ask: Callable[[str], T]) -> list[T | StoreU
         except StoreUnavailable as error:
             return error
 
-    with ThreadPoolExecutor(len(roots) or 1) as pool:
+    if len(roots) < 2:
+        return [*map(answer, roots)]
+    with ThreadPoolExecutor(len(roots)) as pool:
         return [*pool.map(answer, roots)]
 
 
