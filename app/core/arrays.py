@@ -241,7 +241,7 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
         yield slice(start, min(n, start + max(1, per_block)))
 
 
-def entry_counts(rows: Rows) -> Whole:
+def entries_of_rows(rows: Rows) -> Whole:
     """Return the number of entries of each row, (n,): of sparse rows, those that are stored."""
     if isinstance(rows, np.ndarray):
         return np.full(rows.shape[0], rows.shape[1])

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, Whole, dense, entry_blocks, entry_counts, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, entries_of_rows, entry_blocks, row_blocks
 from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sample_rows
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
@@ -118,7 +118,7 @@ def _queries(rows: Rows) -> int:
 
 def _check_lengths(rows: Rows, sampled: Whole) -> None:
     """Raise InvalidInput if the sampled rows are so long that comparing them takes several times as long as others."""
-    n, counts = rows.shape[0], entry_counts(rows)
+    n, counts = rows.shape[0], entries_of_rows(rows)
     usual = max(_MOST_DIFFERENCES // _DIFFERENCES_PER_SPARSE_ENTRY, 2 * len(sampled) * int(counts.sum()))
     if len(sampled) * int(counts.sum()) + n * int(counts[sampled].sum()) > _MOST_TIMES * usual:
         detail = "some rows have so many more entries than others that their neighbours take too long to find"
@@ -129,7 +129,7 @@ def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) ->
     """Return the distances of all pairs of rows, or of a sample of pairs, drawn with replacement."""
     first, second = _pairs(rows.shape[0], _entries_per_row(rows))
     found = np.empty(len(first))
-    counts = entry_counts(rows)
+    counts = entries_of_rows(rows)
     for block in between(entry_blocks(counts[first] + counts[second], 2 * _ENTRIES_AT_A_TIME), pause):
         lags = seen(rows[first[block]]) - seen(rows[second[block]])
         found[block] = _sums(abs(lags) if metric == "cityblock" else lags * lags, axis=1)

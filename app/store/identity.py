@@ -19,7 +19,7 @@ from app.store.errors import StoreUnavailable, store_errors
 KEY = "bochner:store"
 # Clocks of two machines may differ by this much.
 _SKEW_SECONDS = 60
-CAME_BACK = (
+_CAME_BACK = (
     "the store came back without what it held. If nothing is to be put back, an operator accepts it as it is with "
     "`bochner accept-store`"
 )
@@ -56,7 +56,7 @@ def settle(client: Client) -> None:
         with store_errors():
             if not client.exists(inside(first, KEY)):
                 if any(client.exists(inside(root, KEY)) for root in others):
-                    raise StoreReplaced(CAME_BACK)
+                    raise StoreReplaced(_CAME_BACK)
                 text: bytes | str = Mark(id=secrets.token_hex(8), state="found").model_dump_json()
                 # The first shard is written last: once it has a mark, any shard without one has lost it. If two
                 # services write at once, both use the mark of the one that was first in the last shard.
@@ -98,7 +98,7 @@ def compare(client: redis.Redis, root: str, stored: bytes | None) -> None:
         if root == client.places.roots[0]:
             client.seen = None if mark is None else mark.id
     elif mark is None or mark.id != client.seen:
-        raise StoreReplaced(CAME_BACK)
+        raise StoreReplaced(_CAME_BACK)
     client.seen_at = now
 
 

@@ -221,11 +221,13 @@ class NamedStore(Generic[M]):
         keys = [self.key(name) for name in names[:limit]]
         n = fitting(at_once(self._client, keys, lambda asked, key: asked.strlen(key)))
         page = names[:limit][:n]
-        stored = at_once(self._client, keys[:n], lambda asked, key: asked.get(key))
         roots = self._places.roots
-        marks = at_once(self._client, roots, lambda asked, root: asked.get(inside(root, identity.KEY)))
-        for root, mark in zip(roots, marks, strict=True):  # a list must not lack what a backup will put back
+        marks = [inside(root, identity.KEY) for root in roots]
+        read = at_once(self._client, [*keys[:n], *marks], lambda asked, key: asked.get(key))
+        # A list must not lack what a backup will put back.
+        for root, mark in zip(roots, read[len(page) :], strict=True):
             identity.compare(self._client, root, mark)
+        stored = read[: len(page)]
         if None in stored:
             self._forget_expired_names([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []

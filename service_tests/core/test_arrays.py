@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.arrays import dense, entry_blocks, entry_counts, made_dense, row_blocks, vectors
+from app.core.arrays import dense, entries_of_rows, entry_blocks, made_dense, row_blocks, vectors
 from app.core.errors import InvalidInput
 from service_tests.cases import each
 
@@ -133,5 +133,5 @@ def test_blocks_of_entries_cover_all_items_and_hold_no_more_than_they_may(most: 
     assert all(counts[block].sum() <= most or block.stop - block.start == 1 for block in blocks)
     assert all(counts[one.start : other.start + 1].sum() > most for one, other in pairwise(blocks))
     rows = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
-    assert entry_counts(rows).tolist() == [3, 3]
-    assert entry_counts(sparse.csr_array(rows)).tolist() == [2, 0]
+    assert entries_of_rows(rows).tolist() == [3, 3]
+    assert entries_of_rows(sparse.csr_array(rows)).tolist() == [2, 0]

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
-from app.core.arrays import Array, Matrix, Rows, Whole, entry_blocks, entry_counts, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, entries_of_rows, entry_blocks, row_blocks
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Pairs, Seed, Takes, rms_by_kernel, row_pairs
 from app.core.drawing import Curve, Density, Drawing, Panel, density
 from app.core.errors import InvalidInput
@@ -239,7 +239,7 @@ def agreement_counts(
     found, kept = _zeros(n, len(i), gamma), unpack_arrays(progress.restore())
     if kept.keys() == found.keys():  # an older version kept less
         found = kept
-    counts = entry_counts(vectors)
+    counts = entries_of_rows(vectors)
     kernels = [*entry_blocks(counts[i] + counts[j], 2 * _ENTRIES_PER_BLOCK)]
     hashes = [*row_blocks(s, _hashes_per_block(n))]
     of = len(kernels) + len(hashes)

@@ -18,8 +18,8 @@ from app.core.arrays import (
     Rows,
     csr_parts,
     dense,
+    entries_of_rows,
     entry_blocks,
-    entry_counts,
     largest,
     largest_by_row,
     made_dense,
@@ -254,7 +254,7 @@ class ExactBlocks(KernelBlocks):
     def write(self, rows: Rows, out: Floats) -> None:
         """Write the kernel, for some landmarks at a time."""
         rows, (s, d) = self._in_form(rows), self._landmarks.shape
-        counts = entry_counts(self._landmarks) if self._is_sparse else np.full(s, d)
+        counts = entries_of_rows(self._landmarks) if self._is_sparse else np.full(s, d)
         with np.errstate(over="ignore"):  # an overflow is refused below
             for some in entry_blocks(counts, _DENSE_ENTRIES):
                 out[:, some] = self._kernel.exact(rows, self._landmarks[some])
