@@ -42,10 +42,14 @@ RUN PYTHONPATH=/opt/service /opt/build/bin/cyclonedx-py environment --pyproject 
     --output-file /opt/sbom.cdx.json /opt/bochner/bin/python
 # Compile the loops once, here, where the slimmed packages have to work too. The compiler keeps its results beside its
 # cache's owner, so they are made in a directory of their own, which the entrypoint copies to where a container may write.
-# They are for the processor that builds the image; the cache is keyed by it, and others compile for themselves. It is keyed
-# by the place of the sources too, so that the copy of them that is here must not be found first.
+# It is keyed by the processor, which docker/processor.sh names, and by the place of the sources, so that the copy of them
+# that is here must not be found first. A builder without AVX-512 leaves the loops for it to the first start.
+COPY docker/processor.sh /opt/service/
 WORKDIR /opt
-RUN PYTHONPATH=/opt/service NUMBA_CACHE_DIR=/opt/service/compiled /opt/bochner/bin/python -m app.services.warm_up
+RUN . /opt/service/processor.sh && export PYTHONPATH=/opt/service NUMBA_CACHE_DIR=/opt/service/compiled \
+    && for processor in $(processors | grep . || echo own); do \
+        choose_processor $processor && /opt/bochner/bin/python -m app.services.warm_up || exit 1; \
+    done
 
 FROM ${BASE}
 RUN apt-get update && apt-get install --yes --no-install-recommends curl valkey-server && rm -rf /var/lib/apt/lists/*

@@ -18,9 +18,9 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from app.api import documents, problems, schemas
-from app.api.access import Authorization, CrossOrigin, check_role, permit
+from app.api.access import Authorization, CrossOrigin, permit
 from app.api.bodies import UNCOMPRESSED
-from app.api.context import Context, refuse_unclear_parameters
+from app.api.context import Context, check_request
 from app.api.etags import NotModified, not_modified_response
 from app.api.middleware import Content, Delivery, Observation, shorten_addresses
 from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
@@ -48,7 +48,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        dependencies=[Depends(check_role), Depends(refuse_unclear_parameters)],
+        dependencies=[Depends(check_request)],
         responses=schemas.PROBLEM_ANSWER,
         exception_handlers=problems.HANDLERS | {NotModified: not_modified_response},
     )
@@ -63,7 +63,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
         app.add_middleware(CrossOrigin, origins=settings.origins)
     app.add_middleware(Observation, meters=context.meters, spans=context.spans, settings=settings)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
-    for part in (maps, vectors, inference, datasets, indexes, diagnostics, jobs, keys, service, page):
+    # The framework tries routes one after another, so that those for short answers come first.
+    for part in (service, maps, indexes, vectors, inference, datasets, diagnostics, jobs, keys, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context

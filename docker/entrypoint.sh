@@ -36,9 +36,10 @@ service-is-ready)
     ;;
 esac
 
-# The root file system may be read-only: what was compiled for the image goes where this container may write. It holds for
-# processors like the builder's; on another kind the loops are compiled at the first start, some 10 s before the service
-# is ready. So they are, at every start, where nothing can be written.
+# The root file system may be read-only: what was compiled for the image goes where this container may write. Where nothing
+# can be written, and on a processor that docker/processor.sh does not name, loops are compiled at the start.
+. /opt/service/processor.sh
+[ -n "${NUMBA_CPU_NAME:-}" ] || choose_processor "$(processors | tail -n 1)"
 export NUMBA_CACHE_DIR="${NUMBA_CACHE_DIR:-/tmp/bochner-compiled}"
 [ -d "$NUMBA_CACHE_DIR" ] || cp -r /opt/service/compiled "$NUMBA_CACHE_DIR" || echo "loops are compiled anew" >&2
 exec /opt/service/bin/bochner "$@"

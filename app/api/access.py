@@ -13,7 +13,6 @@ from typing import Any
 
 from cachetools import LRUCache
 from fastapi import Request
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -250,13 +249,6 @@ def permit(operation: str, state: Mapping[str, Any]) -> None:
     if key is None:
         raise unauthorized_refusal(f"expected a key with role {needed}, got none")
     raise Refusal("forbidden", f"expected role {needed}, got key {key.name!r} with role {key.role}")
-
-
-async def check_role(request: Request) -> None:
-    """Refuse a request whose role does not include the operation of its route, before its body is read."""
-    route = request.scope["route"]
-    if isinstance(route, APIRoute):
-        permit(route.operation_id or route.name, request.scope["state"])
 
 
 def unauthorized_refusal(detail: str, error: str | None = None) -> Refusal:

@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 
 from app import metrics
-from app.api.access import Access, Hosts, KnownKeys, Rates
+from app.api.access import Access, Hosts, KnownKeys, Rates, permit
 from app.api.admission import Admission, Asked, Together
 from app.api.interest import Interest, Shutdown
 from app.container import Container
@@ -119,11 +119,19 @@ DatasetTtl = Annotated[int | None, Query(ge=1, le=_LONGEST_TTL, description=_KEP
 Prefix = Annotated[str, Query(description="Start of the names wanted.", max_length=128)]
 
 
-async def refuse_unclear_parameters(request: Request) -> None:
-    """Refuse query parameters that are unknown or occur twice. The framework would ignore them."""
+async def check_request(request: Request) -> None:
+    """Refuse a request whose role does not include its operation, before its body is read.
+
+    Also refuse query parameters that are unknown or occur twice. The framework would ignore them.
+    """
     route = request.scope["route"]
-    if not isinstance(route, APIRoute):
-        return
+    if isinstance(route, APIRoute):
+        permit(route.operation_id or route.name, request.scope["state"])
+        if request.scope["query_string"]:
+            _refuse_unclear_parameters(request, route)
+
+
+def _refuse_unclear_parameters(request: Request, route: APIRoute) -> None:
     known = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, params.Query)}
     takes = ", ".join(sorted(known)) or "none"
     unknown = sorted(set(request.query_params) - known)

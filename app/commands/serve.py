@@ -51,6 +51,9 @@ def run(**options: Any) -> None:
     with embedded or nullcontext(), share_directory() as directory:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
+        data = "REDIS_URL" if embedded is None else settings.data_dir.absolute()
+        scheme = "http" if settings.tls_certificate is None else "https"
+        logger.info("data in %s; a page for browsers at %s://%s:%d/", data, scheme, settings.host, settings.port)
         settings.export()
         share_counters(directory)
         with WorkerSupervisor(settings.job_workers):

@@ -48,9 +48,9 @@ multiply_add = cast(Callable[[Any, Any, Any], Any], _multiply_add)
 
 
 def kept_in() -> Path | None:
-    """Return a directory in which compiled loops are cached; None if there is none."""
-    path = LOOPS[0].stats.cache_path
-    return None if path is None else Path(path)
+    """Return a directory in which compiled loops are cached, the same in all processes; None if there is none."""
+    paths = [loop.stats.cache_path for loop in LOOPS]  # in the order of imports, which processes differ in
+    return None if None in paths else Path(min(paths))
 
 
 def keep_in(directory: str) -> None:

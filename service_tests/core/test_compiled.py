@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from app.core import compiled
+from app.services import warm_up
+
 PROGRAM = """
 import numpy as np
 from app.core.hashing.parameter_stream import logarithms
@@ -38,3 +41,10 @@ def test_where_nothing_can_be_written_loops_are_compiled_all_the_same(writable: 
     assert run.returncode == 0, run.stderr
     assert run.stdout.startswith(str(tmp_path)) if writable else run.stdout == "None\n"
     assert any(tmp_path.iterdir()) == writable
+
+
+def test_processes_agree_on_the_directory_whatever_they_import_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(warm_up.PARTS) > 1, "the locks of parts lie there"
+    directory = compiled.kept_in()
+    monkeypatch.setattr(compiled, "LOOPS", compiled.LOOPS[::-1])
+    assert compiled.kept_in() == directory
