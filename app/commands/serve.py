@@ -52,8 +52,8 @@ def run(**options: Any) -> None:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         data = "REDIS_URL" if embedded is None else settings.data_dir.absolute()
-        scheme = "http" if settings.tls_certificate is None else "https"
-        logger.info("data in %s; a page for browsers at %s://%s:%d/", data, scheme, settings.host, settings.port)
+        page = f"http{'s' * bool(settings.tls_certificate)}://{settings.host}:{settings.port}/"
+        logger.info("data in %s; a page for browsers at %s", data, page)
         settings.export()
         share_counters(directory)
         with WorkerSupervisor(settings.job_workers):

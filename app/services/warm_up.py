@@ -214,8 +214,7 @@ def _compile_elsewhere(part: str, place: Path, told: list[str], turns: threading
     # Services and workers that start at the same time do not compile the same part twice.
     with turns, FileLock(place / f"{part}.lock"):
         if not _loads(part):
-            number = [*PARTS].index(part) + 1
-            logger.info("compiling %s, part %d of %d; the next start finds it on disk", part, number, len(PARTS))
+            logger.info("compiling %s, part %d of %d, once", part, [*PARTS].index(part) + 1, len(PARTS))
             line = command("app.services.warm_up", part, *told)
             code = subprocess.run(line, stdin=subprocess.DEVNULL, check=False).returncode  # noqa: S603
             if code:
