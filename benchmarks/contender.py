@@ -9,8 +9,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,13 @@ RBF, NYSTROEM, SKETCH = "RBFSampler", "Nystroem", "PolynomialCountSketch"
 LANDMARKS = "landmark map"
 # Variables that hold linear algebra to few threads or to older kernels; a user has none of them.
 HELD = ("OPENBLAS_", "OMP_", "MKL_", "GOTO_")
+# On x86-64, what tells NumPy, OpenBLAS and the compiler of loops that a processor has no AVX-512.
+NARROW = {
+    "OPENBLAS_CORETYPE": "Haswell",
+    "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+    "NUMBA_CPU_NAME": "x86-64-v3",
+    "NUMBA_CPU_FEATURES": "+avx2,+fma",
+}
 _HERE = Path(__file__).parent.parent
 
 
@@ -34,12 +42,22 @@ class Contender:
         dtype: of the rows.
         threads: for this project; linear algebra has all cores.
         checkout: of the version of this project to time.
+        variables: of the environment, to be set in the process.
     """
 
     def __init__(
-        self, kind: str, n: int, d: int, s: int, dtype: str = "float32", threads: int = 1, checkout: Path = _HERE
+        self,
+        kind: str,
+        n: int,
+        d: int,
+        s: int,
+        dtype: str = "float32",
+        threads: int = 1,
+        checkout: Path = _HERE,
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if not name.startswith(HELD)}
+        environment |= variables
         self._process = subprocess.Popen(
             [sys.executable, __file__, json.dumps([kind, n, d, s, dtype, threads])],
             env=environment | {"PYTHONPATH": str(checkout.resolve())},

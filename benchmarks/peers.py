@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 from benchmarks.clients import Post, answers_a_second, bare_service, clients, posting, service, transform
-from benchmarks.contender import NYSTROEM, PLAIN, PRODUCT, RBF, Contender
+from benchmarks.contender import NARROW, NYSTROEM, PLAIN, PRODUCT, RBF, Contender
 from benchmarks.timing import LIBRARY_REST, TIMES, Plan, Report, Times, in_turns, timed
 from benchmarks.transform import PHASE, STRUCTURED, Size, measured
 
@@ -71,11 +71,19 @@ def over_http(report: Report, plan: Plan) -> None:
 
 def run(report: Report, plan: Plan) -> None:
     """Write the tables."""
-    report.say(f"Vectors: {vector_width()}. P is NumPy's product of rows and frequencies, on all cores.")
+    width = vector_width()
+    report.say(f"Vectors: {width}. P is NumPy's product of rows and frequencies, on all cores.")
     over_http(report, plan)
+    products(report, plan, width)
+    if width == "avx512f":
+        products(report, plan, "avx2", **NARROW)
+
+
+def products(report: Report, plan: Plan, width: str, **variables: str) -> None:
+    """Transforms in process, with these variables set for ours and for the peers."""
     for size in TINY if plan.tiny else SIZES:
         for dtype in size.dtypes:
-            found, told = measured(size, dtype, plan), f"{size.told}, {dtype}"
+            found, told = measured(size, dtype, plan, **variables), f"{size.told}, {dtype}, {width}"
             report.say(f"\n{told}:")
             report.table(("what", *TIMES), ((name, *times.cells()) for name, times in found.items()))
             for name, limit in zip((PHASE, STRUCTURED), OF_P.get((size.d, dtype), ()), strict=False):

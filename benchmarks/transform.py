@@ -62,10 +62,10 @@ FASTER = {
 }
 
 
-def measured(size: Size, dtype: str, plan: Plan) -> dict[str, Times]:
-    """Times of everything at a size."""
+def measured(size: Size, dtype: str, plan: Plan, **variables: str) -> dict[str, Times]:
+    """Times of everything at a size, in processes with these variables in their environment."""
     with ExitStack() as stack:
-        calls = {name: Contender(name, *size[:3], dtype, cores()) for name in size.contenders}
+        calls = {name: Contender(name, *size[:3], dtype, cores(), variables=variables) for name in size.contenders}
         if plan.before and size.before:
             for name in (PHASE, COS_SIN):
                 calls[f"{name}, before"] = Contender(name, *size[:3], dtype, cores(), plan.before)
