@@ -53,6 +53,7 @@ class AsyncClient(Operations, Async):
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         self.patience = patience
+        self._is_new = True  # no service has answered yet
         self._options = options(url, key, timeout, verify)
         self._loops: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, asyncio.Semaphore, object]] = {}
 
@@ -141,7 +142,7 @@ class AsyncClient(Operations, Async):
                 case Sleep(seconds):
                     await asyncio.sleep(seconds)
                 case Patience():
-                    return self.patience
+                    return self.patience, self._is_new
                 case Give():
                     pass
         except BochnerError as error:
@@ -155,6 +156,7 @@ class AsyncClient(Operations, Async):
         async with AsyncExitStack() as closed:
             with away(self._options["base_url"]):
                 response = await http.send(built, stream=True)
+                self._is_new = False
                 closed.push_async_callback(response.aclose)
                 if response.is_error:
                     await response.aread()

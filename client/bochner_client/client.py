@@ -41,6 +41,7 @@ class Client(Operations, Sync):
         verify: bool | ssl.SSLContext = True,
     ) -> None:
         self.patience = patience
+        self._is_new = True  # no service has answered yet
         self._http = httpx.Client(**options(url, key, timeout, verify))
 
     @property
@@ -112,7 +113,7 @@ class Client(Operations, Sync):
                 case Sleep(seconds):
                     time.sleep(seconds)
                 case Patience():
-                    return self.patience
+                    return self.patience, self._is_new
                 case Give() | Turn():
                     pass
         except BochnerError as error:
@@ -124,6 +125,7 @@ class Client(Operations, Sync):
         built = self._http.build_request(**arguments(request, self._http.timeout), content=body)
         with away(self._http.base_url), ExitStack() as closed:
             response = self._http.send(built, stream=True)
+            self._is_new = False
             closed.callback(response.close)
             if response.is_error:
                 response.read()

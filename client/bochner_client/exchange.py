@@ -16,6 +16,7 @@ P = TypeVar("P", bound=Page)
 
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 8.0
+_NEW_CLIENT_SECONDS = 2.0
 
 
 def exchange(request: Request[T]) -> Flow[T]:
@@ -23,7 +24,8 @@ def exchange(request: Request[T]) -> Flow[T]:
 
     The request is repeated after failures that may be temporary: no connection, an interrupted answer, 408, 429, 502,
     503, 504. Pauses are of random length, grow from a tenth of a second to eight, and are never shorter than
-    `Retry-After`. If the next pause would exceed the client's patience, the last failure is raised.
+    `Retry-After`. If the next pause would exceed the client's patience, the last failure is raised. A client that no
+    service has answered yet has two seconds of patience with an address that cannot be reached.
     """
     found: T = yield from _exchanged(request, keep_open=False)
     return found
@@ -38,20 +40,24 @@ def opened(request: Request[Any], until: float = math.inf) -> Flow[Any]:
 
 
 def _exchanged(request: Request[Any], keep_open: bool, until: float = math.inf) -> Flow[Any]:
-    patience: float = yield Patience()
+    patience: float
+    patience, is_new = yield Patience()
     ends_at: float | None = None
     pause, may_be_done = _FIRST_PAUSE_SECONDS, False
     while True:
         if not keep_open:
             yield Turn()
         if ends_at is None:  # waiting for the first turn does not count as patience
-            ends_at = min(until, time.monotonic() + (patience if request.patient else 0.0))
+            began = time.monotonic()
+            ends_at = min(until, began + (patience if request.patient else 0.0))
         failure: Refused | ServiceAway
         try:
             return (yield Attempt(request, keep_open))
         except ServiceAway as error:
             failure, wait = error, 0.0
             unsent = error.unsent
+            if is_new and unsent:
+                ends_at = min(ends_at, began + _NEW_CLIENT_SECONDS)
         except Refused as error:
             if may_be_done and error.slug in request.done_by:
                 return None

@@ -157,7 +157,7 @@ class Close(NamedTuple):
 
 
 class Patience(NamedTuple):
-    """Step: get the number of seconds for which requests are repeated."""
+    """Step: get the number of seconds for which requests are repeated, and whether no service has answered yet."""
 
 
 class Turn(NamedTuple):

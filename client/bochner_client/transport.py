@@ -90,7 +90,9 @@ def away(url: httpx.URL) -> Iterator[None]:
         said = str(error) or type(error).__name__
         if (proxy := _proxy_of(url)) is not None:
             said = f"the proxy at {proxy} {'did not answer' if isinstance(error, _UNSENT) else 'failed'}: {said}"
-        raise ServiceAway(f"{url} does not answer: {said}", isinstance(error, _UNSENT)) from error
+        unsent = isinstance(error, _UNSENT)
+        hint = "; `bochner serve` starts a service" if unsent and url.host in ("localhost", "127.0.0.1", "::1") else ""
+        raise ServiceAway(f"{url} does not answer: {said}{hint}", unsent) from error
 
 
 def refused(response: httpx.Response) -> Refused:

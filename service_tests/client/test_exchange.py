@@ -3,12 +3,14 @@
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from bochner_client import Client, JobEvent, ServiceAway
-from service_tests.running import Running, free_port
+from service_tests.running import Running
 from service_tests.servers import Wire
 
 
@@ -53,16 +55,38 @@ def test_a_key_is_not_made_twice(wire: Wire, over_wire: Client) -> None:
     assert wire.lost == 1
 
 
-def test_a_service_that_is_away_is_waited_for_as_long_as_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_service_that_is_away_is_waited_for_if_it_has_answered_once(
+    answered: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service of one answer, which nobody listens for afterwards."""
     pauses: list[float] = []
-    began = time.monotonic()
-    monkeypatch.setattr(time, "monotonic", lambda: began + sum(pauses))
-    monkeypatch.setattr(time, "sleep", pauses.append)
-    with Client(f"http://127.0.0.1:{free_port()}", patience=60) as patient:
-        with pytest.raises(ServiceAway, match="does not answer") as away:
-            patient.info()
-        assert 30 < sum(pauses) <= 60
-        assert away.value.unsent
+    with HTTPServer(("127.0.0.1", 0), Once) as once, Client(f"http://127.0.0.1:{once.server_port}") as client:
+        if answered:
+            Thread(target=once.handle_request, daemon=True).start()
+            assert client.list_keys() == []
+        once.socket.close()
+        began = time.monotonic()
+        monkeypatch.setattr(time, "monotonic", lambda: began + sum(pauses))
+        monkeypatch.setattr(time, "sleep", pauses.append)
+        with pytest.raises(ServiceAway, match=r"does not answer: .*; `bochner serve` starts a service") as away:
+            client.list_keys()
+    assert away.value.unsent
+    assert 30 < sum(pauses) <= 60 if answered else 0.5 < sum(pauses) <= 2
+
+
+class Once(BaseHTTPRequestHandler):
+    """Answers that there are no keys."""
+
+    def do_GET(self) -> None:
+        """Answer, and end the connection."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.end_headers()
+        self.wfile.write(b'{"keys": []}')
+
+    def log_message(self, *_: object) -> None:
+        """Stay silent."""
 
 
 def test_a_job_whose_events_are_lost_is_watched_on(wire: Wire, over_wire: Client, standing: dict[str, str]) -> None:
