@@ -20,6 +20,7 @@ from bochner_client.errors import (
 )
 from bochner_client.jobs import AsyncJob, Job
 from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage
+from bochner_client.recommendations import Recommendation
 from bochner_client.records import (
     CreatedKey,
     DatasetRecord,
@@ -140,6 +141,7 @@ __all__ = [
     "Overloaded",
     "PreconditionFailed",
     "QuotaExceeded",
+    "Recommendation",
     "Refused",
     "RequestTimeout",
     "SearchResult",

@@ -7,6 +7,7 @@ from bochner_client.calls.indexes import Keep
 from bochner_client.calls.jobs import get_job_picture, wait_for_job, wait_for_result
 from bochner_client.exchange import exchange
 from bochner_client.progress import Progress
+from bochner_client.recommendations import Recommendation
 from bochner_client.requests import (
     JSON,
     Flow,
@@ -100,8 +101,8 @@ def recommend(
     timeout: float | None = None,
     progress: Progress = False,
     **options: Any,
-) -> Flow[dict[str, Any]]:
-    """Try samplers and sizes on rows, and return their ranking.
+) -> Flow[Recommendation]:
+    """Try samplers and sizes on rows, and return their ranking, whose `transformer()` goes into a pipeline.
 
     Args:
         kernel: the kernel to approximate, or several kernels.
@@ -111,8 +112,7 @@ def recommend(
         options: `budget`, `target_error`, `objective`, `samplers`, `y` and other options of the HTTP API.
     """
     found = yield from exchange(_recommendation(kernel, vectors, options))
-    figures: dict[str, Any] = yield from _figures(found, timeout, progress)
-    return figures
+    return Recommendation((yield from _figures(found, timeout, progress)))
 
 
 def start_recommendation(

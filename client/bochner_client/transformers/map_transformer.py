@@ -53,6 +53,23 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         feature_names_in_: names of the columns, if `fit` was called with a data frame.
     """
 
+    @classmethod
+    def from_spec(cls, spec: Mapping[str, Any], **arguments: Any) -> Self:
+        """Return a transformer for the spec of a map, such as the `best` of a recommendation.
+
+        What that map has learned from a dataset, its landmarks too, the transformer learns from the rows of `fit`.
+
+        Args:
+            spec: spec of a map, as in its record.
+            arguments: further arguments of the transformer; they override those of the spec.
+        """
+        of_fit = {part: {**spec[part]} for part in ("sampler", "input") if spec.get(part) is not None}
+        for part in of_fit.values():
+            part.pop("dataset", None)
+        of_fit["sampler"].pop("rows", None)
+        known = {name: value for name, value in spec.items() if name in cls._get_param_names()}
+        return cls(**({"s": None} | known | of_fit | arguments))
+
     input: Any
     url: str | None
     key: str | None

@@ -1,0 +1,55 @@
+"""From a recommendation to a pipeline."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bochner_client import Client, DatasetRows, Recommendation
+from bochner_client.transformers import FeatureMap, HashMap
+from service_tests.running import Running
+
+ROWS = np.abs(np.random.default_rng(5).normal(size=(60, 4)))
+QUICK: dict[str, Any] = {"budget": 16, "seeds": 2}
+
+
+@pytest.mark.parametrize("kernel", [{"kind": "gaussian", "length_scale": "median"}, {"kind": "gmm", "p": 2.0}])
+def test_the_recommended_map_goes_into_a_pipeline(
+    client: Client, running: Running, name: str, kernel: dict[str, Any]
+) -> None:
+    """With the same spec, as it learns from nothing."""
+    found = client.recommend(kernel, ROWS, input={"center": [0.5] * 4}, **QUICK)
+    transformer = found.transformer(url=running.url, name=name)
+    assert type(transformer) is (HashMap if kernel["kind"] == "gmm" else FeatureMap)
+    transformer.fit(ROWS)
+    assert client.get_map(name).digest == client.put_map(f"{name}-put", found["best"]).digest
+    assert transformer.transform(ROWS).shape[0] == len(ROWS)
+
+
+@pytest.mark.parametrize("sampler", ["landmarks", "weighted"])
+def test_what_is_learned_is_learned_from_the_rows_of_fit(
+    client: Client, running: Running, name: str, sampler: str
+) -> None:
+    client.put_dataset(name, ROWS[:40])
+    learning = {"kind": sampler, "dataset": name} | ({"differences": "data"} if sampler == "weighted" else {})
+    asked = {"fit": "standardize", "dataset": name}
+    kernel = {"kind": "gaussian", "length_scale": 2.0}
+    found = client.recommend(kernel, DatasetRows(name), samplers=[learning], input=asked, **QUICK)
+    fitted = found.transformer(url=running.url, dtype="float64").fit(ROWS)
+    assert fitted.rows_ is not None
+    assert len(fitted.rows_) == len(ROWS)
+    assert fitted.spec_["input"]["center"] == found["best"]["input"]["center"], (
+        "the preprocessing is a part of the best"
+    )
+    assert fitted.dtype == "float64"
+
+
+@pytest.mark.gate  # which has pandas
+def test_a_recommendation_is_a_table(client: Client) -> None:
+    found = client.recommend({"kind": "gaussian", "length_scale": 1.5}, ROWS, **QUICK)
+    rows = found.rows()
+    assert [row["error_mean"] for row in rows] == [one["error_mean"] for one in found["ranked"]]
+    assert list(found.to_frame().columns) == list(rows[0])
+    assert found._repr_html_().count("<tr>") == len(rows) + 1
+    with pytest.raises(ValueError, match="no map was recommended: too few rows"):
+        Recommendation(best=None, notes=["too few rows"]).transformer()
