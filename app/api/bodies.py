@@ -5,6 +5,7 @@ import json
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from fastapi import Request
@@ -192,9 +193,21 @@ def _told_once(errors: list[Any]) -> list[Any]:
     ]
 
 
+# What scikit-learn calls kinds and members.
+_KINDS = {"rbf": "gaussian", "nystroem": "landmarks", "RBFSampler": "monte_carlo", "Nystroem": "landmarks"}
+_MEMBERS = {"n_components": "s", "random_state": "seed"}
+
+
 def _sentence(error: Any) -> str:
-    came, tag = error["input"], error.get("ctx", {}).get("tag", "")
-    said = str(error["msg"]).replace(tag, tag[:_MOST_CHARACTERS])
+    came, context = error["input"], error.get("ctx", {})
+    said = str(error["msg"])
+    if error["type"] == "union_tag_invalid":
+        tag, kinds = context["tag"][:_MOST_CHARACTERS], context["expected_tags"].replace("'", "").split(", ")
+        meant = [kind for kind in (_KINDS.get(tag),) if kind in kinds] or get_close_matches(tag, kinds, 1)
+        of = next((step for step in reversed(error["loc"]) if isinstance(step, str)), "kind")
+        return f"unknown {of} {tag!r}; {f'did you mean {meant[0]!r}? ' if meant else ''}there are {', '.join(kinds)}"
+    if error["type"] == "extra_forbidden" and error["loc"][-1] in _MEMBERS:
+        return f"{said}; did you mean {_MEMBERS[error['loc'][-1]]}?"
     if isinstance(came, str | int | float | None) and error["type"] not in ("missing", "json_invalid"):
         # The json module of the standard library also writes infinity and NaN.
         return f"{said}; {json.dumps(came, ensure_ascii=False)[:_MOST_CHARACTERS]} came"

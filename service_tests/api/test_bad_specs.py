@@ -125,6 +125,14 @@ def test_a_combination_without_meaning_is_refused(http: httpx.Client, name: str,
         (with_(sampler=MATCHED, s=3), "take 4"),
         (with_(input_dim=21202), "monte_carlo"),
         (with_(kernel={"kind": "cauchy", "length_scale": [1]}), "input_dim 3"),
+        (
+            with_(kernel={"kind": "rbf", "length_scale": 1}),
+            "unknown kernel 'rbf'; did you mean 'gaussian'? there are ga",
+        ),
+        (with_(kernel={"kind": "gausian", "length_scale": 1}), "did you mean 'gaussian'?"),
+        (with_(sampler={"kind": "nystroem"}), "unknown sampler 'nystroem'; did you mean 'landmarks'?"),
+        (with_(sampler={"kind": "weighted", "base": {"kind": "xyz"}}), "unknown base 'xyz'; there are monte_carlo"),
+        (with_(n_components=16), "did you mean s?"),
     ],
 )
 def test_a_refusal_says_what_would_work(http: httpx.Client, name: str, spec: Any, named: str) -> None:

@@ -69,14 +69,19 @@ class Rows:
             some = as_numbers(some)
         if isinstance(some, np.ndarray) and some.dtype.kind in "iu":
             check_exact(some.ravel(), np.dtype(np.float64), None, start, self.d)
-        checked: Any = check_array(
-            some,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
-            ensure_all_finite=self._finite,
-            ensure_min_samples=0,
-            input_name="X",
-        )
+        try:
+            checked: Any = check_array(
+                some,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=self._finite,
+                ensure_min_samples=0,
+                input_name="X",
+            )
+        except ValueError as error:
+            if "NaN" not in str(error):
+                raise
+            raise ValueError(f"{error} With input={{'missing': 0}}, 0 takes the place of missing entries.") from error
         as_array = sparse.issparse(checked) and self.bytes_before is None
         found: Block = checked.toarray() if as_array else checked
         return found

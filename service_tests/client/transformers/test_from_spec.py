@@ -53,3 +53,10 @@ def test_a_recommendation_is_a_table(client: Client) -> None:
     assert found._repr_html_().count("<tr>") == len(rows) + 1
     with pytest.raises(ValueError, match="no map was recommended: too few rows"):
         Recommendation(best=None, notes=["too few rows"]).transformer()
+
+
+def test_rows_with_gaps_name_what_takes_them(running: Running) -> None:
+    gaps = np.where(ROWS > 2, np.nan, ROWS)
+    with pytest.raises(ValueError, match=r"contains NaN.*input={'missing': 0}"):
+        FeatureMap(s=4, length_scale=1.0, url=running.url).fit(gaps)
+    FeatureMap(s=4, length_scale=1.0, url=running.url, input={"missing": 0}).fit(gaps)
