@@ -10,6 +10,7 @@ from fastapi.openapi.utils import get_openapi
 from app.api.access import add_roles
 from app.api.problems import Problem
 from app.api.schemas import DEFINITIONS, REFERENCES, add_common_headers, body, preferring_body, schema_of
+from app.core.input import Fit
 from app.core.spec import MapSpec
 from app.formats.json import Json
 from app.services.asked import InputOfRows, ScaleOfRows
@@ -24,12 +25,13 @@ def asked_members() -> dict[str, Any]:
     members = schema_of(MapSpec)["properties"]
     for model in (ScaleOfRows, InputOfRows):
         DEFINITIONS[model.__name__] = schema_of(model)
+    DEFINITIONS["InputOfRows"]["required"] = ["fit"]  # the dataset may be named beside it
     scale, fit = ({"$ref": REFERENCES.format(model=model.__name__)} for model in (ScaleOfRows, InputOfRows))
     seed = {"default": 0, "description": f"{members['seed']['description']} Null: one is drawn."}
     return {
         "kernel": {"anyOf": [members["kernel"], scale]},
         "seed": seed | {"anyOf": [members["seed"], {"type": "null"}]},
-        "input": members["input"] | {"anyOf": [*members["input"]["anyOf"], fit]},
+        "input": members["input"] | {"anyOf": [*members["input"]["anyOf"], fit, {"enum": [*Fit]}]},
     }
 
 

@@ -24,6 +24,7 @@ from app.jobs.record import JobNotFound, JobRecord, JobState, link
 from app.pictures import PNG, SVG
 from app.request_context import link_to
 from app.services.measurements import Measurement
+from app.store.pieces import PIECE_BYTES
 
 _QUOTED = r'"(?:[^"\\]|\\.)*+"'
 # Text between the commas of a list. An unclosed quote extends to the end.
@@ -242,10 +243,15 @@ async def answer(
 async def job_answer(
     request: Request, context: Context, clock: Clock, job: JobRecord, media_type: str = JSON
 ) -> Response:
-    """Return the answer of a job if it ends while the client waits as it prefers; else the record of the job."""
+    """Return the answer of a job if it ends while the client waits as it prefers; else the record of the job.
 
-    def read(job: JobRecord) -> bytes:
+    The record too if the answer is longer than one may be: the result of the job is sent piece by piece.
+    """
+
+    def read(job: JobRecord) -> bytes | JobRecord:
         kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
+        if kept.pieces * PIECE_BYTES > context.limits.max_result_bytes:
+            return job
         return b"".join(context.jobs.parts(kept))
 
     found = await await_result(context, clock, job, request, read)

@@ -8,8 +8,9 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from functools import cache, partial
 from itertools import accumulate, chain
 from typing import Any, NamedTuple, cast
 
@@ -202,14 +203,7 @@ class Jobs:
 
     def get(self, job_id: str) -> JobRecord:
         """Return the record of a job; raises what `fields` raises."""
-        fields = self.fields(job_id)
-        try:
-            found = record(fields)
-            if found.state is JobState.queued:
-                found.waiting_for = waiting_for(self._client)
-            return found
-        except (KeyError, ValueError) as error:
-            raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
+        return _record(job_id, self.fields(job_id), partial(waiting_for, self._client))
 
     def page(self, state: JobState | None, cursor: str | None, limit: int) -> JobPage:
         """Return a page of jobs, oldest first, and the id after which to continue.
@@ -229,12 +223,14 @@ class Jobs:
                 identity.check(self._client, root)
         found: list[JobRecord] = []
         after = None
-        for job_id in ids[:looked_at]:
+        stored = at_once(self._client, ids[:looked_at], lambda asked, one: asked.hgetall(self._key(one, "record")))
+        wait = cache(partial(waiting_for, self._client))
+        for job_id, fields in zip(ids, stored, strict=False):
             after = job_id
-            try:
-                job = self.get(job_id)
-            except JobNotFound:  # it expired just now
+            if not fields:  # it expired just now
                 continue
+            try:
+                job = _record(job_id, _fields(job_id, fields), wait)
             except (NewerVersion, StoreDamaged) as error:  # the others must still be listed
                 logger.warning("left out of the list: %s", error)
                 continue
@@ -333,14 +329,7 @@ class Jobs:
         if not stored:
             identity.check(self._client, self._places.of_job(job_id))
             raise JobNotFound(job_id)
-        try:
-            made = int(stored.get(b"format", 1))
-            read = {name.decode(): value.decode() for name, value in stored.items()}
-        except ValueError as error:
-            raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
-        if made > FORMAT:
-            raise NewerVersion(f"job {job_id}", f"format {made}", FORMAT)
-        return read
+        return _fields(job_id, stored)
 
     def _key(self, job_id: str, part: str) -> str:
         return key(job_id, part, self._places)
@@ -385,3 +374,26 @@ class Jobs:
                 raise TooManyJobs(answer[1] + elsewhere, self._max_queued, answer[2])
             case b"expired":
                 raise StoreUnavailable(f"pieces of job {job_id} expired before they were all written")
+
+
+def _fields(job_id: str, stored: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Read the stored fields of a job; raise NewerVersion or StoreDamaged."""
+    try:
+        made = int(stored.get(b"format", 1))
+        read = {name.decode(): value.decode() for name, value in stored.items()}
+    except ValueError as error:
+        raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
+    if made > FORMAT:
+        raise NewerVersion(f"job {job_id}", f"format {made}", FORMAT)
+    return read
+
+
+def _record(job_id: str, fields: dict[str, str], wait: Callable[[], str]) -> JobRecord:
+    """Return the record that the fields of a job make; `wait` says what a queued job waits for."""
+    try:
+        found = record(fields)
+    except (KeyError, ValueError) as error:
+        raise StoreDamaged(f"the record of job {job_id} cannot be read") from error
+    if found.state is JobState.queued:
+        found.waiting_for = wait()
+    return found

@@ -92,6 +92,7 @@ class InputOfRows(Frozen):
 
     fit: Annotated[Fit, Field(strict=False)]
     dataset: DatasetName
+    """If missing, the dataset of the sampler or of the length scale is used."""
     missing: MissingOfRows = Field("refuse", description=f"{MISSING} Or the `mean` or the `median` of its column.")
     unit_norm: bool = Field(False, description=UNIT_NORM)
 
@@ -204,8 +205,8 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
         document = None
     if not isinstance(document, dict):
         return AskedSpec(parse(MapSpec, body).with_defaults())
-    fit = fit_of(document.get("input"), parse)
     kernel, scale = without_scale(document.get("kernel"), parse)
+    fit = fit_of(document.get("input"), parse, _dataset_beside(document.get("sampler"), scale))
     left_open = LeftOpen(input=fit, kernel=scale, draws_seed=document.get("seed", 0) is None)
     settled_later = ["input"] * (fit is not None) + ["seed"] * left_open.draws_seed
     closed = {name: value for name, value in document.items() if name not in settled_later}
@@ -216,12 +217,24 @@ def asked_spec(body: bytes | bytearray, parse: Parse, check_size: CheckSize) -> 
     return asked
 
 
-def fit_of(described: Any, parse: Parse) -> InputOfRows | None:
-    """Read how an input is taken from a dataset; None for an input of numbers. Raise what `parse` raises."""
-    if isinstance(described, dict) and "fit" in described:
-        fit: InputOfRows = parse(_InputMember, to_json({"input": described})).input
-        return fit
-    return None
+def _dataset_beside(sampler: Any, scale: ScaleOfRows | None) -> str | None:
+    """Return the dataset of a sampler as it came, or of a length scale; None if neither names one."""
+    learned_from = sampler.get("dataset") if isinstance(sampler, dict) else None
+    named = None if scale is None else scale.named
+    return learned_from if isinstance(learned_from, str) else named and named[0]
+
+
+def fit_of(described: Any, parse: Parse, beside: str | None) -> InputOfRows | None:
+    """Read how an input is taken from a dataset; None for an input of numbers. Raise what `parse` raises.
+
+    A name stands for an object with this `fit`. An input that names no dataset is taken from the dataset `beside` it.
+    """
+    described = {"fit": described} if isinstance(described, str) else described
+    if not isinstance(described, dict) or "fit" not in described:
+        return None
+    named = {} if beside is None else {"dataset": beside}
+    fit: InputOfRows = parse(_InputMember, to_json({"input": named | described})).input
+    return fit
 
 
 def without_scale(kernel: Any, parse: Parse, place: str = "") -> tuple[Any, ScaleOfRows | None]:

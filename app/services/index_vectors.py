@@ -1,12 +1,12 @@
 """Vectors of indexes: insertion, removal and search; the codes of indexes in use are kept in memory."""
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from app.core.arrays import Matrix, PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
@@ -22,15 +22,28 @@ from app.services.errors import VectorNotFound
 from app.services.indexes import Indexes, OpenIndex, layout
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
-from app.store.errors import StoreDamaged
-from app.store.indexes import BLOCK, MARK_BYTES, Block, Entry, IndexFull, IndexManifest, IndexState, IndexStore
+from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.indexes import (
+    BLOCK,
+    MARK_BYTES,
+    NONE_KNOWN,
+    Block,
+    Entry,
+    IndexFull,
+    IndexManifest,
+    IndexState,
+    IndexStore,
+    Room,
+)
 
 # Bytes of blocks, or of vectors for exact comparison, that one call reads; and bytes of queries, packed.
 _BYTES_AT_ONCE = 1 << 22
+# The most that is read of an index at once if it changes meanwhile, and how long this is tried.
+_MOST_BYTES_AT_ONCE, _READING_SECONDS = 1 << 26, 20.0
+# What a block takes beside codes and ids, for each of its vectors.
+_BYTES_OF_BLOCK = 1
 # Bytes of vectors in the form in which they are compared exactly.
 _BYTES_COMPARED = 1 << 26
-# Memory for an id and its length, in most indexes. An index of longer ids is refused when a snapshot is taken.
-_BYTES_OF_ID = 32
 
 
 class _Held:
@@ -40,7 +53,9 @@ class _Held:
         self.codes = HeldCodes(layout(manifest))
         self.lock = threading.Lock()
         self.revision = -1
-        self.revisions: NDArray[np.int64] = np.empty(0, np.int64)
+        self.revisions = NONE_KNOWN
+        self.refused = -1, 0
+        """Revision in which the index was found to be too large, and its bytes."""
 
     @property
     def bytes(self) -> int:
@@ -54,15 +69,14 @@ class Images:
     def __init__(self, store: IndexStore, cache: Cache) -> None:
         self._store, self._cache = store, cache
 
-    def most(self, manifest: IndexManifest) -> int:
-        """Return the most vectors that an index may hold, so that the cache of a process has room for its codes."""
-        return self._cache.limit // self._bytes_per_vector(manifest)
+    def room(self, manifest: IndexManifest) -> Room:
+        """Return the memory that a process has for an index."""
+        return Room(self._cache.limit, layout(manifest).most_bytes_per_vector + _BYTES_OF_BLOCK)
 
-    def refusal(self, manifest: IndexManifest, full: IndexFull) -> TooLarge:
+    def refusal(self, full: IndexFull) -> TooLarge:
         """Return the error for vectors that would make an index larger than the cache allows."""
-        each = self._bytes_per_vector(manifest)
         detail = f"{full}, as each process holds their codes in its cache; cache_bytes is {self._cache.limit}"
-        return TooLarge(detail, limit="cache_bytes", allowed=self._cache.limit, value=full.wanted * each)
+        return TooLarge(detail, limit="cache_bytes", allowed=self._cache.limit, value=full.wanted)
 
     @contextmanager
     def looked_at(self, manifest: IndexManifest, state: IndexState) -> Iterator[Image]:
@@ -73,16 +87,14 @@ class Images:
             StoreDamaged: blocks are missing.
             TooLarge: the cache has no room for the index.
         """
-        if state.size > self.most(manifest):
-            raise self._too_large(manifest, state.size * self._bytes_per_vector(manifest))
+        if (least := state.size * layout(manifest).most_bytes_per_vector) > self._cache.limit:
+            raise self._too_large(manifest, least)
         held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest))
         with ExitStack() as looking:
             with held.lock:
                 if held.revision != state.revision:  # it may be lower, if the store was put back
-                    self._read_changes(manifest, held)
+                    self._read_changes(manifest, state, held)
                     self._cache.weigh(f"index {manifest.token}", held)
-                if held.bytes > self._cache.limit:
-                    raise self._too_large(manifest, held.bytes)
                 image = looking.enter_context(held.codes.looked_at())
             yield image
 
@@ -91,36 +103,29 @@ class Images:
         detail = f"index {manifest.name!r} takes {nbytes} bytes of memory; cache_bytes is {allowed}"
         return TooLarge(detail, limit="cache_bytes", allowed=allowed, value=nbytes)
 
-    @staticmethod
-    def _bytes_per_vector(manifest: IndexManifest) -> int:
-        return layout(manifest).most_bytes_per_vector + _BYTES_OF_ID
+    def _read_changes(self, manifest: IndexManifest, state: IndexState, held: _Held) -> None:
+        """Read the blocks that have changed, until all blocks in memory belong to one revision.
 
-    def _read_changes(self, manifest: IndexManifest, held: _Held) -> None:
-        """Read the blocks that have changed, until all blocks in memory belong to one revision."""
+        Each read is larger than the one before, so that it catches up with clients that change the index meanwhile.
+        """
+        if held.refused[0] == state.revision:
+            raise self._too_large(manifest, held.refused[1])
         held.revision = -1  # until then, and if the store fails, the blocks belong to no revision
-        wanted: NDArray[np.intp] = np.empty(0, np.intp)
-        at_once = max(1, _BYTES_AT_ONCE // (BLOCK * (MARK_BYTES + manifest.code_bytes)))
-        while True:
-            some = wanted[:at_once].tolist()
-            part = self._store.part(manifest, some)
-            n = len(part.revisions)
-            if n != -(-part.state.size // BLOCK):
-                raise StoreDamaged(f"index {manifest.name!r} has {part.state.size} vectors in {n} blocks")
-            revisions = np.full(n, -1, np.int64)
-            revisions[: len(held.revisions)] = held.revisions[:n]
-            there = [number for number in some if number < n]
-            blocks = {
-                number: _read_block(manifest, part.blocks[i], min(BLOCK, part.state.size - number * BLOCK))
-                for i, number in enumerate(some)
-                if number < n
-            }
-            held.codes.change(blocks, part.state.size)
-            revisions[there] = part.revisions[there]
-            held.revisions = revisions
-            wanted = np.flatnonzero(revisions != part.revisions)
-            if not wanted.size:
-                held.revision = part.state.revision
-                return
+        most, ends_at, is_over = _BYTES_AT_ONCE, time.monotonic() + _READING_SECONDS, False
+        while not is_over:
+            if time.monotonic() > ends_at:
+                raise StoreUnavailable(f"index {manifest.name!r} changes faster than it can be read")
+            part = self._store.changes(manifest, held.revisions, most)
+            known, is_over = part.known_after(manifest, held.revisions)
+            size = part.state.size
+            blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
+            held.codes.change(blocks, size)
+            if held.bytes > self._cache.limit:  # an index of long ids that an earlier version has let grow
+                held.refused = part.state.revision, held.bytes
+                held.codes, held.revisions = HeldCodes(layout(manifest)), NONE_KNOWN
+                raise self._too_large(manifest, held.refused[1])
+            held.revisions, most = known, min(2 * most, _MOST_BYTES_AT_ONCE)
+        held.revision = part.state.revision
 
 
 def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:
@@ -325,7 +330,7 @@ class IndexVectors:
         ]
         if entries:
             try:
-                self._store.upsert(opened.manifest, entries, self._images.most(opened.manifest), owner)
+                self._store.upsert(opened.manifest, entries, self._images.room(opened.manifest), owner)
             except IndexFull as full:
-                raise self._images.refusal(opened.manifest, full) from full
+                raise self._images.refusal(full) from full
         return n, warnings_of(feature_map, given.rows)

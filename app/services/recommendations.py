@@ -183,7 +183,7 @@ class Recommendations(NamedTuple):
     """Number of threads that a trial may use; the measured times are for this number."""
 
     def _input(
-        self, described: Mapping[str, Any] | None, source: PostedRows | Reference, task: Task, parse: Parse
+        self, described: Mapping[str, Any] | str | None, source: PostedRows | Reference, task: Task, parse: Parse
     ) -> Input | None:
         """Return the input of a request, with numbers taken from a dataset if it says so; None if there is none.
 
@@ -192,12 +192,14 @@ class Recommendations(NamedTuple):
         """
         if described is None:
             return None
-        width, fit = int(task.rows.shape[1]), fit_of(described, parse)
+        own = source.dataset if isinstance(source, Reference) else None
+        width, fit = int(task.rows.shape[1]), fit_of(described, parse, own or "vectors")
         if fit is None:
             found: Input = parse(InputMember, to_json({"input": described})).input
             found.check(width)
             return found.with_defaults()
-        if isinstance(source, Reference) and source.dataset == fit.dataset and not isinstance(task.every, Reference):
+        named = described.get("dataset") if isinstance(described, Mapping) else None
+        if named in (None, own) and not isinstance(task.every, Reference):
             rows = floats(task.every, width, np.dtype(np.float64), "/input/dataset")  # without its column of labels
         else:
             rows = rows_of(self.datasets, width, fit.dataset, "/input/dataset")

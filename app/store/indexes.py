@@ -115,20 +115,43 @@ class Block(NamedTuple):
 
 
 class Part(NamedTuple):
-    """Some blocks of an index and its state, all read at the same moment."""
+    """Changed blocks of an index and its state, all read at the same moment."""
 
     state: IndexState
     revisions: NDArray[np.uint32]
     """Revision of the last change of each block."""
-    blocks: list[Block]
+    blocks: dict[int, Block]
+    """Blocks by their numbers."""
+
+    def known_after(self, manifest: IndexManifest, known: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], bool]:
+        """Return the revisions that a caller has after this part, and whether these are all."""
+        n, there = len(self.revisions), [*self.blocks]
+        if n != -(-self.state.size // BLOCK):
+            raise StoreDamaged(f"index {manifest.name!r} has {self.state.size} vectors in {n} blocks")
+        now = np.zeros(min(n, max(len(known), 1 + max(there, default=-1))), np.uint32)
+        now[: len(known)] = known[: len(now)]
+        now[there] = self.revisions[there]
+        return now, np.array_equal(now, self.revisions)
+
+
+NONE_KNOWN: NDArray[np.uint32] = np.empty(0, np.uint32)
+"""Revisions that a caller has who has no block."""
 
 
 class IndexFull(Exception):
-    """An index would exceed its maximum number of vectors."""
+    """An index would take more memory than a process has for it. `wanted` is in bytes."""
 
     def __init__(self, name: str, allowed: int, wanted: int) -> None:
-        super().__init__(f"index {name!r} would hold {wanted} vectors; {allowed} are the most")
-        self.allowed, self.wanted = allowed, wanted
+        super().__init__(f"index {name!r} would take {wanted} bytes of memory; such vectors may be {allowed} at most")
+        self.wanted = wanted
+
+
+class Room(NamedTuple):
+    """Memory that a process has for the codes and ids of an index, in bytes."""
+
+    most: int
+    per_vector: int
+    """What a vector takes, without its id."""
 
 
 class IndexStore(LivingStore[IndexManifest]):
@@ -142,7 +165,7 @@ class IndexStore(LivingStore[IndexManifest]):
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         registered = [client.register_script(_SHARED + lua.read(f"indexes/{name}")) for name in _SCRIPTS]
-        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors = registered
+        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors, self._changes = registered
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
@@ -192,14 +215,14 @@ class IndexStore(LivingStore[IndexManifest]):
             return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
     @acknowledge()
-    def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], most: int | None = None, by: str = "") -> None:
+    def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], room: Room | None = None, by: str = "") -> None:
         """Store vectors, replacing those with the same ids: all of them, or none. Ids must be distinct.
 
         In the account, the growth of the index is charged to the owner `by`.
 
         Raises:
             QuotaExceeded: there is no room for the vectors.
-            IndexFull: the index would hold more than `most` vectors.
+            IndexFull: a process would not have the room for the index.
         """
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
@@ -207,14 +230,14 @@ class IndexStore(LivingStore[IndexManifest]):
         if self._account.is_spread:
             self._account.check(nbytes, by, names=0)
         args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
-        args += [self._account.most[0], most or "", by]
+        args += [self._account.most[0], *(room or ("", "")), by]
         for entry in entries:
             args += entry
         with store_errors():
             told = cast("list[Any] | None", self._upsert(keys=[self.key(manifest.name)], args=args))
         if told is None:
             raise Gone
-        if told[0] == b"vectors":
+        if told[0] == b"memory":
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
         refuse(told, nbytes)
 
@@ -251,39 +274,31 @@ class IndexStore(LivingStore[IndexManifest]):
                 raise StoreDamaged(f"the state of index {name!r} is missing")
             known = there
 
-    def part(self, manifest: IndexManifest, blocks: Sequence[int]) -> Part:
-        """Return some blocks of an index, and its state at the same moment.
+    def changes(self, manifest: IndexManifest, known: NDArray[np.uint32], most: int) -> Part:
+        """Return blocks of an index whose revisions are not the known ones, and its state at the same moment.
 
-        A block that the index no longer has is empty; the index must have had it at some time.
+        They are the first such blocks: at least one, and more while those before it have fewer than `most` bytes.
         """
-        with store_errors(), self._client.pipeline(transaction=True) as asked:
-            asked.hmget(self._at(manifest, "state"), _STATE)
-            asked.get(self._at(manifest, "revisions"))
-            if blocks:
-                # The client library has no `mget` in pipelines of a cluster, because keys may be on different nodes.
-                keys = [self._at(manifest, f"{kind}.{block}") for kind in ("codes", "ids") for block in blocks]
-                asked.execute_command("MGET", *keys)  # type: ignore[no-untyped-call]
-            stored, revisions, *read = asked.execute()
-        state = _state(stored)
-        if state is None:
+        with store_errors():
+            there = known.astype("<u4").tobytes()
+            came = self._changes(keys=[self.key(manifest.name)], args=[manifest.token, there, most])
+        found = cast("list[Any] | None", came)
+        state = None if found is None else _state(found[0])
+        if found is None or state is None:
             raise Gone
-        found = [one or b"" for one in (read[0] if read else [])]
-        n = len(blocks)
-        return Part(
-            state,
-            np.frombuffer(revisions or b"", "<u4"),
-            [Block(codes, ids) for codes, ids in zip(found[:n], found[n:], strict=True)],
-        )
+        blocks = {n: Block(codes, ids) for n, codes, ids in zip(found[2::3], found[3::3], found[4::3], strict=True)}
+        return Part(state, np.frombuffer(found[1], "<u4"), blocks)
 
     def verify(self, manifest: IndexManifest) -> None:
         """Raise StoreDamaged unless all blocks exist and are whole. Blocks change, so they have no digests."""
-        there = self.look(manifest.name, manifest)
-        for number in range(0 if there is None else -(-there[1].size // BLOCK)):
-            state, revisions, (block,) = self.part(manifest, [number])
-            n = min(BLOCK, max(0, state.size - number * BLOCK))
-            whole = BLOCK * _stride(manifest), n, -(-state.size // BLOCK)
-            if n and (len(block.codes), labels.count(block.ids), len(revisions)) != whole:
-                raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
+        known, is_over = NONE_KNOWN, self.look(manifest.name, manifest) is None
+        while not is_over:
+            part = self.changes(manifest, known, 1)
+            for number, block in part.blocks.items():
+                n = min(BLOCK, part.state.size - number * BLOCK)
+                if (len(block.codes), labels.count(block.ids)) != (BLOCK * _stride(manifest), n):
+                    raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
+            known, is_over = part.known_after(manifest, known)
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes], most: int) -> list[bytes | None]:
         """Return the vectors with the first of these ids, at least one, and more while they have up to `most` bytes.
@@ -312,4 +327,4 @@ BLOCK = 128
 MARK_BYTES = 8
 """Bytes of the hash of a tag."""
 _SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK)
-_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors"
+_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "changes"

@@ -20,7 +20,7 @@ ENCODINGS = ["pairs", "zero_bit", "b_bit", "packed", "one_hot", "fingerprint"]
 @pytest.fixture(scope="module")
 def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """A service that holds no more than 1,500 bytes of a result, so that everything comes in blocks."""
-    options = ("--max-result-bytes", "1500", "--max-operations", str(10**13))
+    options = ("--max-result-bytes", "1500", "--max-operations", str(10**13), "--job-workers", "1")
     with service(tmp_path_factory.mktemp("narrow") / "data", *options) as running:
         yield running
 
@@ -92,3 +92,14 @@ def test_another_dtype_is_answered_as_asked(
         found = array(post_npy(client, f"standing-{form}/transform", ROWS, accept))
         assert found.dtype == dtype
         np.testing.assert_array_equal(found, own.astype(dtype))
+
+
+def test_the_result_of_a_job_is_not_held_to_be_waited_for(in_blocks: httpx.Client) -> None:
+    """The client that waits gets the record of the job, which has the result as a stream."""
+    in_blocks.put("/v1/indexes/many", json={"map": "standing-gmm"}).raise_for_status()
+    batch = {"ids": [*range(50)], "vectors": np.tile(ROWS[0], (50, 1)).tolist()}
+    in_blocks.post("/v1/indexes/many/vectors", json=batch).raise_for_status()
+    asked = in_blocks.post("/v1/indexes/many/duplicates", json={"min_similarity": 1.0}, headers={"Prefer": "wait=30"})
+    assert asked.status_code == 202
+    assert asked.json()["state"] == "succeeded"
+    assert in_blocks.get(asked.json()["result"]).json()["clusters"] == [[*range(50)]]

@@ -1,6 +1,8 @@
 """Each process has the codes of an index in memory, as they are in the store whenever it is asked."""
 
+import itertools
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from scipy.sparse import csr_array
 
 from app.container import Container
 from app.core.arrays import Rows
+from app.core.errors import TooLarge
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
@@ -16,6 +19,8 @@ from app.services import index_vectors
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
+from app.store.errors import StoreUnavailable
+from app.store.indexes import IndexStore, Part
 
 SPEC = MapSpec.model_validate(
     {"input_dim": 3, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 32, "seed": 1}
@@ -147,3 +152,53 @@ def test_no_search_sees_half_of_a_batch(url: str) -> None:
         one.join()
     assert len(seen) >= 30
     assert {*seen} == {0, BATCH}
+
+
+def test_a_search_ends_although_the_index_changes_all_the_time(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Something in each block has changed whenever the blocks are read; ten of them are too many for a small read."""
+    writer, reader = process(url), process(url)
+    name = made(writer, "changing")
+    everything: list[object] = [*range(1000)]
+    upsert(writer, name, everything)
+    read, n_changes = IndexStore.changes, itertools.count()
+
+    def change_and_read(store: IndexStore, *asked: Any) -> Part:
+        upsert(writer, name, everything[::100], f"{next(n_changes)}")
+        return read(store, *asked)
+
+    monkeypatch.setattr(IndexStore, "changes", change_and_read)
+    assert found(reader, name) == {*everything}
+    assert found(reader, name, "0") == {*everything[::100]}
+    monkeypatch.setattr(index_vectors, "_MOST_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(index_vectors, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(index_vectors, "_READING_SECONDS", 0.05)
+    upsert(writer, name, everything)
+    with pytest.raises(StoreUnavailable, match="index 'changing' changes faster than it can be read"):
+        found(reader, name)
+
+
+def test_long_ids_count_when_they_are_put(url: str, client: redis.Redis) -> None:
+    """Codes alone would fit. An index that an earlier version has let grow is refused, and read once for that."""
+    small, large = process(url, cache_bytes=100_000), process(url)
+    name = made(small, "long")
+    ids: list[object] = [f"{i:0900d}" for i in range(BATCH)]
+    upsert(small, name, ids[:50])
+    with pytest.raises(TooLarge, match=r"would take \d+ bytes of memory; such vectors may be 101 at most") as refused:
+        upsert(small, name, ids)
+    assert refused.value.value > 180_000
+    small.index_vectors.remove(name, str(ids[0]))
+    assert len(found(small, name)) == 49
+    (state,) = client.keys("*:state")
+    client.hdel(state, "ids")  # as an earlier version leaves it
+    with pytest.raises(TooLarge):
+        upsert(small, name, ids)
+    upsert(large, name, ids)
+    sent = []
+    for _ in range(2):
+        before = client.info("stats")["total_net_output_bytes"]
+        with pytest.raises(TooLarge, match=r"takes 2\d+ bytes of memory; cache_bytes is 100000"):
+            found(small, name)
+        sent.append(client.info("stats")["total_net_output_bytes"] - before)
+    assert sent[0] > 180_000
+    assert sent[1] < 20_000
+    assert len(found(large, name)) == BATCH

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Sequence
 
-from app.store.indexes import Entry, IndexManifest, IndexStore, Keep, MapOfIndex
+from app.store.indexes import NONE_KNOWN, Entry, IndexManifest, IndexStore, Keep, MapOfIndex
 from app.store.manifest import now
 from app.store.named import end
 
@@ -34,11 +34,10 @@ def entry(number: int, version: int = 0, vector: bytes = b"") -> Entry:
 
 def held(store: IndexStore, manifest: IndexManifest) -> dict[bytes, bytes]:
     """Mark and codes of each id, as the blocks have them."""
-    state = store.part(manifest, ()).state
-    part = store.part(manifest, range(-(-state.size // 128)))
+    part = store.changes(manifest, NONE_KNOWN, 1 << 30)
     found: dict[bytes, bytes] = {}
-    left = state.size
-    for block in part.blocks:
+    left = part.state.size
+    for block in part.blocks.values():
         ids = [*split(block.ids)]
         assert len(ids) == min(left, 128)
         left -= len(ids)

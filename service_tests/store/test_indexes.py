@@ -10,7 +10,7 @@ import redis
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import Entry, IndexStore
+from app.store.indexes import NONE_KNOWN, Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -96,7 +96,7 @@ def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexe
     with pytest.raises(Gone):
         indexes.remove(made, b"s1")
     with pytest.raises(Gone):
-        indexes.part(made, ())
+        indexes.changes(made, NONE_KNOWN, 1)
     assert indexes.look("i", made) is None
 
 

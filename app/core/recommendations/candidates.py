@@ -91,7 +91,7 @@ class RecommendationOptions(Frozen):
     length_scale may be "nearest_neighbor", "median" or {"per_column": one of these}; it is then computed from the
     posted rows, or from all rows of the dataset, even if only a sample of them is measured.
     """
-    input: dict[str, Any] | None = None
+    input: dict[str, Any] | str | None = None
     """Preprocessing as in a spec, applied to each row first by the maps that are tried and in exact kernels."""
     multiples: Annotated[tuple[Positive, ...], Field(min_length=1, max_length=10, fail_fast=True)] | None = None
     """Factors of the length scale at which each kernel is tried. If not given, 0.5, 1 and 2 for objective score if the

@@ -8,6 +8,14 @@ end
 local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
 local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
 local function n_blocks(size) return math.ceil(size / BLOCK) end
+-- The bytes of all ids and of their lengths. Earlier versions did not count them.
+local function bytes_of_ids()
+  local found = tonumber(redis.call('HGET', at('state'), 'ids'))
+  if found then return found end
+  found = 0
+  for block = 0, n_blocks(state('size')) - 1 do found = found + redis.call('STRLEN', at('ids.' .. block)) end
+  return found
+end
 -- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
 local function with_all_keys(call)
   local some = {at('state'), at('revisions')}
@@ -24,7 +32,7 @@ end
 -- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
 local touched = {}
 local function touch(key) touched[key] = true return key end
-local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0) end
+local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0, 'ids', 0) end
 local function live_on()
   local left = redis.call('PTTL', KEYS[1])
   if left < 0 then return end

@@ -1,21 +1,23 @@
--- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most vectors
--- ('' for no limit), owner who adds them; then for each vector its id, its tag hash with its codes, and the vector
--- itself ('' if not kept). Ids are distinct. Returns the limit that would be exceeded, if any; nil if the index is gone.
+-- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
+-- memory ('' for no limit) and those of a vector without its id, owner who adds them; then for each vector its id, its tag
+-- hash with its codes, and the vector itself ('' if not kept). Ids are distinct. Returns the limit that would be
+-- exceeded, if any; nil if the index is gone.
 if not is_there() then return false end
-local BY, FIRST, stride, size, bytes = ARGV[6], 7, tonumber(ARGV[2]), state('size'), state('bytes')
-local slots, before, n_new = {}, size, 0
+local BY, FIRST, stride, size, bytes = ARGV[7], 8, tonumber(ARGV[2]), state('size'), state('bytes')
+local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown = 0
 for i = FIRST, #ARGV, 3 do
   local id, vector = ARGV[i], ARGV[i + 2]
   local slot = tonumber(redis.call('HGET', bucket_of(id), id))
   slots[i], grown = slot, grown + #vector
-  if not slot then n_new, grown = n_new + 1, grown + stride + 2 * #id
+  if not slot then n_new, grown, of_ids = n_new + 1, grown + stride + 2 * #id, of_ids + 2 + #id
   elseif ARGV[3] == '1' then
     grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
 end
-if ARGV[5] ~= '' and n_new > 0 and size + n_new > tonumber(ARGV[5]) then
-  return {'vectors', tonumber(ARGV[5]), size + n_new}
+if ARGV[5] ~= '' and n_new > 0 then
+  local most, wanted = tonumber(ARGV[5]), (size + n_new) * tonumber(ARGV[6]) + of_ids
+  if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
 local limit = passed(BY, grown, 0, ARGV[4], '')
@@ -42,5 +44,6 @@ for block, more in pairs(ids) do
   local key = touch(at('ids.' .. block))
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
+redis.call('HSET', touch(at('state')), 'ids', of_ids)
 changed(blocks, size, bytes + grown, BY, grown)
 return {''}

@@ -36,9 +36,9 @@ class ScaledDistances:
         found: Matrix = scipy.spatial.distance.cdist(self._rows[part], scaled, metric)
         return np.minimum(found, _FARTHEST, out=found)
 
-    def per_part(self, k: int) -> int:
-        """Return how many rows to compare with k centres at a time, for a bounded number of differences."""
-        return max(1, _DIFFERENCES_PER_PART // (k * int(self._rows.shape[1])))
+    def per_part(self, centres: Rows) -> int:
+        """Return how many rows to compare with centres at a time, for a bounded number of differences."""
+        return max(1, _DIFFERENCES_PER_PART // int(centres.shape[0] * self._rows.shape[1]))
 
 
 class KernelDistances:
@@ -55,17 +55,17 @@ class KernelDistances:
         found[found <= ROUNDING * sizes] = 0
         return found
 
-    def per_part(self, k: int) -> int:
-        """Return how many rows to compare with k centres at a time, for a bounded cost of kernel values."""
-        operations = base.operations_per_row(self._kernel, self._rows, self._rows[:1])
-        return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations * k)))
+    def per_part(self, centres: Rows) -> int:
+        """Return how many rows to compare with centres at a time, for a bounded cost of kernel values."""
+        operations = base.operations_per_row(self._kernel, self._rows, centres)
+        return max(1, min(_VALUES_PER_PART // int(centres.shape[0]), _OPERATIONS_PER_PART // max(1, operations)))
 
 
 Distances = ScaledDistances | KernelDistances
 """Distances of rows from centres; clustering minimises their sum over all rows.
 
 `to` returns distances of some of the n rows from centres, (k, d), as (rows of the part, k); `per_part` returns how many
-rows are compared with k centres between two pauses.
+rows are compared with centres between two pauses.
 """
 
 
@@ -136,7 +136,7 @@ def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
     def fill(part: slice) -> None:
         found[part] = distances.to(part, centre)[:, 0]
 
-    for_each(fill, row_blocks(n, distances.per_part(1)), run.threads, run.pause)
+    for_each(fill, row_blocks(n, distances.per_part(centre)), run.threads, run.pause)
     return found
 
 
@@ -149,7 +149,7 @@ def _assign(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
         to_all = distances.to(part, centres)
         labels[part], cost[part] = to_all.argmin(axis=1), to_all.min(axis=1)
 
-    for_each(fill, row_blocks(n, distances.per_part(k)), run.threads, run.pause)
+    for_each(fill, row_blocks(n, distances.per_part(centres)), run.threads, run.pause)
     counts = np.bincount(labels, minlength=k)
     farthest = iter(np.argsort(-cost, kind="stable"))
     for empty in np.flatnonzero(counts == 0):

@@ -4,6 +4,7 @@ import scipy
 
 from app.core.arrays import Matrix, dense
 from app.core.kernels.base import AnyKernel
+from app.core.maps.landmarks.selection import k_means
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
 from service_tests.core.maps.landmarks.selection.chosen import GAUSSIAN, of, run
@@ -64,3 +65,12 @@ def test_rows_whose_distances_or_sums_leave_float64_have_centres(its_kernel: Any
     few = dense(run("k_means", its_kernel, blobs, 4).landmarks)
     assert len(few) == 4
     assert np.isfinite(few).all()
+
+
+def test_rows_are_compared_with_a_long_centre_a_few_at_a_time() -> None:
+    """A part takes some 2²⁶ multiplications, however short most rows are."""
+    short, long = scipy.sparse.csr_array(np.eye(999, 100_000)), scipy.sparse.csr_array(np.ones((1, 100_000)))
+    rows = scipy.sparse.csr_array(scipy.sparse.vstack([short, long], format="csr"))
+    distances = k_means.distances_of(of({"kind": "gmm"}), rows)
+    assert distances.per_part(long) * 100_000 <= 1 << 27
+    assert distances.per_part(short[:1]) > 1000
