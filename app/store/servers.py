@@ -8,6 +8,7 @@ import redis
 from redis.sentinel import SentinelConnectionPool
 
 from app.core.model import Described
+from app.store import lua
 from app.store.connection import Client, ClusterClient, Known, ask_shards, check_room, places_of
 from app.store.disk import DAMAGED, cut_tails
 from app.store.errors import StoreFull, StoreOutdated, StoreUnavailable, store_errors
@@ -20,6 +21,7 @@ always: nothing acknowledged. everysec: about the last second. rdb: everything s
 kernel last wrote back the append-only file. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
+_COMMANDS = lua.commands()
 _LONELY = "a server of the store is a replica that has lost its primary, and may lack the latest writes"
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
@@ -99,21 +101,22 @@ def memory_of(client: redis.Redis) -> int:
 
 
 def check_writable(client: redis.Redis) -> list[str]:
-    """Write a key to every shard and remove it.
+    """Write a key to every shard and remove it, and ask whether scripts may call their commands.
 
     Returns:
         Warnings for the operator about shards that accept no writes.
 
     Raises:
-        StoreUnavailable: no shard accepts writes: no server answers, or each is full or a replica.
+        StoreUnavailable: no shard accepts writes: no server answers, or each is full or a replica, or lacks rights.
     """
+    probe = client.register_script(lua.read("probe"))
 
     def write(root: str) -> None:
-        key = f"{root}probe:{secrets.token_hex(8)}"
         with store_errors():
-            client.set(key, b"", px=1000)
-            # A cluster's client would send `delete` as a pipeline.
-            client.execute_command("DEL", key)  # type: ignore[no-untyped-call]
+            lacking = cast("list[bytes]", probe([f"{root}probe:{secrets.token_hex(8)}"], _COMMANDS))
+        if lacking:
+            named = b", ".join(lacking).decode()
+            raise StoreUnavailable(f"the user of the store may not call {named}: docker/users.acl lists what it needs")
 
     roots = places_of(client).roots
     refused = [error for error in ask_shards(roots, write) if error is not None]

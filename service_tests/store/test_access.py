@@ -10,15 +10,22 @@ import pytest
 import redis
 
 from app.store import identity
+from app.store.connection import connect
+from app.store.errors import StoreUnavailable
+from app.store.servers import check_writable
 from service_tests.running import free_port
 from service_tests.servers import EVERY_WRITE, STORE_PROGRAM, access_list, answers, until
 
 
 @contextmanager
-def composed_store(tmp_path: Path) -> Iterator[str]:
-    """A store that lets in only who the list names; on what it was left with, if it ran there before."""
+def composed_store(tmp_path: Path, *without: str) -> Iterator[str]:
+    """A store that lets in only who the list names; on what it was left with, if it ran there before.
+
+    Its user may not call some commands.
+    """
     port = free_port()
     acl = access_list(tmp_path, "drawn")
+    acl.write_text(" ".join(word for word in acl.read_text().split(" ") if word not in {f"+{one}" for one in without}))
     command = [str(STORE_PROGRAM), "--port", str(port), "--dir", str(tmp_path), "--aclfile", str(acl), *EVERY_WRITE]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     url = f"redis://bochner:drawn@127.0.0.1:{port}/0"
@@ -66,3 +73,17 @@ def test_nobody_gets_in_without_the_password(guarded: str, who: str) -> None:
         pytest.raises(redis.AuthenticationError),
     ):
         client.get("bochner:a")
+
+
+def test_a_right_that_is_missing_is_named(guarded: str, tmp_path: Path) -> None:
+    with connect(guarded, 5) as client:
+        assert check_writable(client) == []
+    for without, told in ((("persist", "zrem"), r"may not call PERSIST, ZREM: docker/users\.acl"), (("evalsha",), "")):
+        directory = tmp_path / without[0]
+        directory.mkdir()
+        with (
+            composed_store(directory, *without) as url,
+            connect(url, 5) as client,
+            pytest.raises(StoreUnavailable, match=told),
+        ):
+            check_writable(client)
