@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from service_tests.cases import each
-from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, put
+from service_tests.checks import RESPOND_ASYNC, assert_problem, finished, put, put_dataset
 
 ROWS = np.random.default_rng(6).normal(size=(50, 4)).round(3)
 BODY: dict[str, Any] = {
@@ -133,3 +133,21 @@ def test_summands_of_kernels_count_and_equal_kernels_and_samplers_do_so_once(htt
         for n in (1, 2)
     )
     assert len(once) == len(twice)
+
+
+@each("of", ["vectors", "dataset"])
+def test_an_input_is_fitted_to_the_rows_at_hand_unless_it_names_others(http: httpx.Client, name: str, of: str) -> None:
+    """By its name or as an object."""
+    for called, rows in ((name, ROWS), (f"{name}-other", 2 * ROWS)):
+        put_dataset(http, called, rows).raise_for_status()
+    given: dict[str, Any] = {"vectors": None, "dataset": name} if of == "dataset" else {}
+    quick = given | {"budget": 8, "samplers": ["sobol"], "kernel": FIXED}
+    for asked, scale in (
+        ("standardize", 1),
+        ({"fit": "standardize"}, 1),
+        ({"fit": "standardize", "dataset": f"{name}-other"}, 2),
+    ):
+        answer = recommend(http, input=asked, **quick)
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["best"]["input"]["scale"] == pytest.approx(scale * ROWS.std(axis=0))
+    assert_problem(http, recommend(http, input="standardise", **quick), 422, "invalid-input", "/input/fit")

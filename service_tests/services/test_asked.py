@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import redis
+from pydantic import ValidationError
 
 from app.core.building import RowsOf
 from app.core.errors import InvalidInput
@@ -67,6 +68,23 @@ def test_what_is_left_open_is_settled_in_order(datasets: Datasets) -> None:
     again = resolve(draw_seed(asked(OPEN)), rows_in(datasets), 1).spec
     assert again.seed != found.seed
     assert again == found.model_copy(update={"seed": again.seed})
+
+
+LEARNING = PLAIN | {"sampler": {"kind": "landmarks", "dataset": "rows"}}
+
+
+@pytest.mark.parametrize("beside", [OPEN | {"kernel": OPEN["kernel"] | {"dataset": "rows"}}, LEARNING])
+def test_an_input_without_a_dataset_takes_the_one_beside_it(beside: dict[str, Any]) -> None:
+    """By its name or as an object; it is stored like one that names the dataset."""
+    wanted = asked(beside | {"input": {"fit": "robust", "dataset": "rows"}})
+    assert asked(beside | {"input": {"fit": "robust"}}) == asked(beside | {"input": "robust"}) == wanted
+    other = asked(beside | {"input": {"fit": "robust", "dataset": "other"}})
+    assert json.loads(other.left_open.text)["input"]["dataset"] == "other"
+
+
+def test_an_input_without_any_dataset_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"input\.dataset\n  Field required"):
+        asked(PLAIN | {"input": "robust"})
 
 
 def test_the_same_is_found_without_a_look_at_the_dataset(service: Callable[..., Service], datasets: Datasets) -> None:
