@@ -120,4 +120,4 @@ def _check_address(settings: Settings) -> None:
         socket.create_server(address[:2], family=family).close()
     except OSError as error:
         said = f"the service cannot listen at host {settings.host}, port {settings.port}: {error.strerror}"
-        raise ValueError(f"{said}; set BOCHNER_HOST or BOCHNER_PORT to others, or end what listens there") from error
+        raise ValueError(f"{said}; name another with --port or --host, or end what listens there") from error
