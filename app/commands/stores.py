@@ -25,6 +25,7 @@ def add(add_parser: AddParser) -> None:
     _run_with(parser, run_backup)
     parser = add_parser("restore", help="put a backup into a store that is empty")
     parser.add_argument("file", type=Path, help="The backup; - for the input, of which a temporary file is made.")
+    parser.add_argument("--database", type=int, help="Database of the server that is restored, if several have stores.")
     _run_with(parser, run_restore)
     parser = add_parser("check", help="see whether all that a store holds is whole, and the files of a private one")
     _run_with(parser, run_check)
@@ -53,14 +54,14 @@ def run_backup(file: Path, **options: Any) -> None:
         note(client)
 
 
-def run_restore(file: Path, **options: Any) -> None:
+def run_restore(file: Path, database: int | None, **options: Any) -> None:
     """Put the backup into the store."""
     with tempfile.NamedTemporaryFile() as copy, connect_to_store(options, may_be_new=True) as client:
         if str(file) == "-":
             shutil.copyfileobj(sys.stdin.buffer, copy)
             copy.flush()
             file = Path(copy.name)
-        keys = restore(client, file)
+        keys = restore(client, file, database)
     sys.stdout.write(f"{keys} keys were put into the store.\n")
 
 

@@ -301,6 +301,7 @@ class Recommendations(NamedTuple):
                     kernels,
                     wanted,
                     seeds=options.seeds,
+                    quick=options.mode == "quick",
                     seed=options.seed,
                     shares=shares,
                     labels=task.labels,

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, NamedTuple, cast
 
 import redis
 from pydantic import ValidationError
@@ -55,7 +55,7 @@ def back_up(client: Client, path: Path) -> int:
             os.fsync(file.fileno())
         keys = check(part)
         with part.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            _require_same_places(client, data)
+            _require_same_places(client, _Backup(data, None))
         part.rename(path)
         sync(path.parent)
     except OSError as error:
@@ -171,10 +171,23 @@ _BATCH_BYTES = 1 << 22
 _BATCH_KEYS = 500
 
 
-def restore(client: Client, path: Path) -> int:
+class _Backup(NamedTuple):
+    """Backup in memory, and the database of its server that is restored; None for the only one."""
+
+    data: mmap.mmap
+    database: int | None
+
+    def stored(self) -> Iterator[Key]:
+        """Yield the keys of the service, and the marks of its stores."""
+        every = (key for key in snapshot.keys(self.data) if key.name.startswith(PREFIX))
+        return every if self.database is None else (key for key in every if key.database == self.database)
+
+
+def restore(client: Client, path: Path, database: int | None = None) -> int:
     """Restore all keys of the service from a backup into an empty store.
 
-    Meanwhile no service accepts the store. An interrupted restore can be repeated with the same file.
+    Meanwhile no service accepts the store. An interrupted restore can be repeated with the same file. `database` is the
+    one to restore if the service had stores in several databases of the server.
 
     Returns:
         The number of keys restored.
@@ -186,26 +199,29 @@ def restore(client: Client, path: Path) -> int:
     check(path)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         mark = Mark(id=data[-8:].hex(), state="restoring")
-        _require_same_places(client, data)
+        every = _Backup(data, None).stored()
+        there = sorted({key.database for key in every if not _is_in_every_store(key.name)})
+        if len(there) > 1 if database is None else database not in there:
+            named = ", ".join(map(str, there))
+            raise BackupFailed(f"The backup has stores of the service in databases {named}: name one with --database.")
+        backup = _Backup(data, next(iter(there), None) if database is None else database)
+        _require_same_places(client, backup)
         _require_empty(client, mark)
-        databases = {key.database for key in _ours(data)}
-        if len(databases) > 1:
-            raise BackupFailed(f"The backup has stores of the service in {len(databases)} databases of its server.")
-        accepted = _mark_in(data, mark)
+        accepted = _mark_in(backup, mark)
         identity.put(client, mark)
-        kept = sum(_write(client, data, rank) for rank in range(3))
+        kept = sum(_write(client, backup, rank) for rank in range(3))
         identity.put(client, accepted.model_copy(update={"state": "accepted", "at": time.time()}))
     return kept
 
 
-def _require_same_places(client: Client, data: mmap.mmap) -> None:
+def _require_same_places(client: Client, backup: _Backup) -> None:
     """Raise BackupFailed unless backup and store have the same shards, which are part of keys and stored values."""
-    of_cluster = any(root_of(key.name.decode(errors="replace")) != ROOT for key in _ours(data))
+    of_cluster = any(root_of(key.name.decode(errors="replace")) != ROOT for key in _ours(backup))
     to_cluster = places_of(client) != ONE
-    if of_cluster != to_cluster and any(_ours(data)):
+    if of_cluster != to_cluster and any(_ours(backup)):
         words = {True: "a cluster", False: "one server"}
         raise BackupFailed(f"The backup is of {words[of_cluster]}, and the store is {words[to_cluster]}.")
-    marked = {root_of(key.name.decode(errors="replace")) for key in snapshot.keys(data) if _is_mark(key.name)}
+    marked = {root_of(key.name.decode(errors="replace")) for key in backup.stored() if _is_mark(key.name)}
     if of_cluster and marked != {*places_of(client).roots}:
         raise BackupFailed(f"The backup is not whole: it has {len(marked)} of {N} places of a cluster.")
 
@@ -233,19 +249,19 @@ def _require_empty(client: Client, mark: Mark) -> None:
                 raise BackupFailed(f"The store is not empty: it holds {name.decode(errors='replace')!r}.")
 
 
-def _mark_in(data: mmap.mmap, otherwise: Mark) -> Mark:
+def _mark_in(backup: _Backup, otherwise: Mark) -> Mark:
     """Return the mark of the backup's store; `otherwise` if the backup has none."""
-    for key in snapshot.keys(data):
+    for key in backup.stored():
         if _is_mark(key.name):
             try:
-                return Mark.model_validate_json(snapshot.text(data, key))
+                return Mark.model_validate_json(snapshot.text(backup.data, key))
             except (ValidationError, SnapshotBroken) as error:
                 raise BackupFailed("The mark of its store, which the backup holds, cannot be read.") from error
     return otherwise
 
 
-def _ours(data: mmap.mmap) -> Iterator[Key]:
-    return (key for key in snapshot.keys(data) if key.name.startswith(PREFIX) and not _is_mark(key.name))
+def _ours(backup: _Backup) -> Iterator[Key]:
+    return (key for key in backup.stored() if not _is_mark(key.name))
 
 
 def _is_mark(name: bytes) -> bool:
@@ -271,13 +287,13 @@ def _rank(key: Key) -> int:
     return 2 if key.type in STREAMS else int(key.name.endswith((b":manifest", b":record")))
 
 
-def _write(client: Client, data: mmap.mmap, rank: int) -> int:
+def _write(client: Client, backup: _Backup, rank: int) -> int:
     """Restore the keys of a rank, in batches too small to block other clients for long."""
     n, nbytes, batch = 0, 0, client.pipeline(transaction=False)
-    for key in _ours(data):
+    for key in _ours(backup):
         if _rank(key) != rank:
             continue
-        payload = snapshot.as_payload(data, key)
+        payload = snapshot.as_payload(backup.data, key)
         batch.restore(cast(str, key.name), key.expires or 0, payload, replace=True, absttl=key.expires is not None)
         n, nbytes = n + 1, nbytes + len(payload)
         if nbytes >= _BATCH_BYTES or len(batch) >= _BATCH_KEYS:

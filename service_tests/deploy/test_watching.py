@@ -56,6 +56,10 @@ SERIES = {
     "BochnerFull": {'bochner_places_taken{of="requests"}': "62x60", 'bochner_places{of="requests"}': "64x60"},
     "BochnerProcessesDie": {'bochner_process_starts_total{role="worker"}': "1+1x60"},
     "BochnerRestarts": {"bochner_start_time_seconds": "1+1x60"},
+    "BochnerJobsFail": {
+        'bochner_jobs_ended_total{kind="diagnose",state="failed"}': "0+1x60",
+        'bochner_jobs_ended_total{kind="diagnose",state="succeeded"}': "7x60",
+    },
     "BochnerJobsWait": {'bochner_jobs{state="queued"}': "3x60", 'bochner_jobs{state="running"}': "0x60"},
 }
 """What makes each alert fire: samples of a minute each."""

@@ -182,8 +182,12 @@ def test_what_others_keep_in_the_same_server_stays_where_it_is(tmp_path: Path) -
     with external(tmp_path / "target") as client:
         backup.restore(client, tmp_path / "file")
         assert set(contents(client)) == {b"bochner:mine"}
-    with external(tmp_path / "second") as client, pytest.raises(BackupFailed, match="2 databases"):
-        backup.restore(client, tmp_path / "both")
+    with external(tmp_path / "second") as client:
+        for database in (None, 1):
+            with pytest.raises(BackupFailed, match="in databases 0, 3: name one"):
+                backup.restore(client, tmp_path / "both", database)
+        backup.restore(client, tmp_path / "both", 3)
+        assert set(contents(client)) == {b"bochner:mine"}
 
 
 @pytest.mark.nightly

@@ -121,6 +121,9 @@ class RecommendationOptions(Frozen):
     """
     samplers: Annotated[tuple[Sampler, ...], Field(min_length=1, max_length=50, fail_fast=True)] | None = None
     """Samplers to try, as kinds or objects; if not given, those that suit the kernel."""
+    mode: Literal["full", "quick"] = "full"
+    """quick: one map of each spec, of the best few four, and no fewer columns than the budget; the intervals are wider.
+    """
     seeds: Annotated[int, Field(ge=1, le=20)] = 3
     """Number of maps to measure of each spec. More are measured of the best specs. Only one is measured of a spec that
     learns, if its sampler was not asked for and its error is more than twice the smallest.

@@ -288,17 +288,32 @@ _TIMED_CALLS = {Objective.error: 3, Objective.time: 9, Objective.score: 3}
 # After a first sampler reaches the target, other samplers are tried with up to this many times its columns.
 _FURTHER = {Objective.error: 1, Objective.time: 4, Objective.score: 1}
 _SEEDS = 1 << 64
-# Number of the best samplers that are tried with fewer columns than the budget.
-_TRIED_NARROWER = 8
+
+
+class Effort(NamedTuple):
+    """How much is measured. Fewer maps make the intervals of the answer wider."""
+
+    seeds: int
+    """Number of maps of every candidate."""
+    fresh: int = FRESH_MAPS
+    """Number of maps with no part in choosing that the figures of the best few trials are measured on."""
+    extensions: int = 100
+    """Number of times that more maps of a leading trial are measured."""
+    tried_narrower: int = 8
+    """Number of the best samplers that are tried with fewer columns than the budget."""
+    confirming: int = 12
+    """Number of maps of a trial that must confirm that it reaches the target before sizes stop growing."""
+
+
+QUICK = Effort(seeds=1, fresh=3, extensions=8, tried_narrower=0, confirming=3)
+"""Effort of a quick recommendation, some seconds: without a target, only the widest maps are tried."""
 # While it is open which trial is the best, more maps are measured of up to `_LEADING` trials that may be, or of up to
 # `_LEADING_LATER` once the best has `_LATER` maps: `_MORE_MAPS` at a time, up to `_MOST_MAPS`. A difference of less
 # than the part `_DIFFERENCE` of the error is left open.
 _LEADING, _LEADING_LATER, _LATER = 8, 4, 12
 # Samplers that learn take longest, and differ least between seeds.
-_MORE_MAPS, _MOST_MAPS, _MOST_LEARNED_MAPS, _MOST_EXTENSIONS = 3, 48, 12, 100
+_MORE_MAPS, _MOST_MAPS, _MOST_LEARNED_MAPS = 3, 48, 12
 _DIFFERENCE = {Objective.error: 0.01, Objective.time: 0.01, Objective.score: 0.05}
-# Number of maps of a trial that must confirm that it reaches the target before sizes stop growing.
-_CONFIRMING = 12
 
 
 def recommend(
@@ -307,6 +322,7 @@ def recommend(
     wanted: Wanted,
     *,
     seeds: int = 3,
+    quick: bool = False,
     seed: int = 0,
     shares: Shares | None = None,
     labels: Labels | None = None,
@@ -330,6 +346,7 @@ def recommend(
         kernels: each is tried.
         wanted: what is best, and what is tried.
         seeds: the fewest maps that are measured of a candidate.
+        quick: whether to measure as little as `QUICK` says, whatever `seeds` is.
         seed: of the first map, and of the split of the rows.
         shares: which rows are for choosing; None to split them here.
         labels: labels of the rows, for scores.
@@ -344,7 +361,11 @@ def recommend(
     wanted.check(labels is not None)
     building = building or Building()
     shares = shares or shared_out(np.arange(rows.shape[0]), rows.shape[0], seed)
-    tried = _Trials(Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective]), wanted, seeds)
+    tried = _Trials(
+        Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective]),
+        wanted,
+        QUICK if quick else Effort(seeds),
+    )
     tried.all_of(
         [
             [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]
@@ -366,8 +387,8 @@ def check_shape(rows: Rows) -> None:
 class _Trials:
     """Trials of a request: begun, extended while it is open which trial is the best, and completed."""
 
-    def __init__(self, measuring: Measuring, wanted: Wanted, seeds: int) -> None:
-        self._measuring, self._wanted, self._seeds = measuring, wanted, seeds
+    def __init__(self, measuring: Measuring, wanted: Wanted, effort: Effort) -> None:
+        self._measuring, self._wanted, self._effort = measuring, wanted, effort
         self._progress, self._parts = measuring.progress, Parts(measuring.progress)
         self._step, self._of = 0, 1
         self.found: dict[str, Trial] = {}
@@ -376,9 +397,9 @@ class _Trials:
 
     def all_of(self, every: list[list[Candidate]]) -> None:
         """Try candidates of increasing sizes, as far as they may be the best, and decide which is the best."""
-        self._of = sum(map(len, every)) + _MOST_EXTENSIONS + _LEADING_LATER
+        self._of = sum(map(len, every)) + self._effort.extensions + _LEADING_LATER
         if self._wanted.target_error is None:
-            self._narrowing(every[::-1])
+            self._narrowing(every[::-1] if self._effort.tried_narrower else every[-1:])
         else:
             self._growing(every)
         self._settle_best()
@@ -403,10 +424,10 @@ class _Trials:
             least = min((trial.choosing for trial in tried), default=inf)
             for trial in tried:
                 if not is_hopeless(trial, least, self._wanted):
-                    self._extend(trial, self._seeds)
+                    self._extend(trial, self._effort.seeds)
             if not step:
                 ranked = in_order(self.found.values(), self._wanted)
-                worse = {trial.candidate.name for trial in ranked[_TRIED_NARROWER:]}
+                worse = {trial.candidate.name for trial in ranked[self._effort.tried_narrower :]}
 
     def _growing(self, every: list[list[Candidate]]) -> None:
         """Try candidates of growing sizes until the target is reached."""
@@ -415,7 +436,7 @@ class _Trials:
         for of_width in every:
             for one in of_width:
                 # Wider maps of a sampler are slower.
-                trial = None if one.name in reached else self._try(one, self._seeds)
+                trial = None if one.name in reached else self._try(one, self._effort.seeds)
                 if trial is not None and self._confirm_target(trial):
                     reached.add(one.name)
                     last = min(last, one.columns * _FURTHER[self._wanted.objective])
@@ -429,7 +450,7 @@ class _Trials:
             trial.reaches_target(self._wanted) for trial in self.found.values()
         )
         # Trials that reach a target are confirmed already, and what is measured must not depend on a clock.
-        for _ in range(0 if by_time else _MOST_EXTENSIONS):
+        for _ in range(0 if by_time else self._effort.extensions):
             rivals = self._rivals()
             shortest = min(rivals, key=lambda trial: len(trial.maps), default=None)
             if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _most_maps(shortest):
@@ -455,13 +476,13 @@ class _Trials:
         """Return whether more maps also reach the target, so that sizes do not stop growing by luck of a few maps."""
         if not trial.reaches_target(self._wanted):
             return False
-        self._extend(trial, _CONFIRMING)
+        self._extend(trial, self._effort.confirming)
         self._tell_fresh(trial)
         return trial.reaches_target(self._wanted)
 
     def _tell_fresh(self, trial: Trial) -> None:
         """Measure maps that have no part in choosing, with the same seeds for all trials, to compare them in pairs."""
-        for k in range(_MOST_MAPS + len(trial.fresh), _MOST_MAPS + FRESH_MAPS):
+        for k in range(_MOST_MAPS + len(trial.fresh), _MOST_MAPS + self._effort.fresh):
             figures = self._once(trial, k, self._measuring.report)
             if not isinstance(figures, str):
                 trial.fresh.append(figures)

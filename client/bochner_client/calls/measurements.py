@@ -109,7 +109,7 @@ def recommend(
         vectors: rows, or rows of a dataset.
         timeout: seconds to wait for the job, if the recommendation takes long.
         progress: how to show the progress of the job; see `Job.wait`.
-        options: `budget`, `target_error`, `objective`, `samplers`, `y` and other options of the HTTP API.
+        options: `budget`, `target_error`, `objective`, `mode`, `samplers`, `y` and other options of the HTTP API.
     """
     found = yield from exchange(_recommendation(kernel, vectors, options))
     return Recommendation((yield from _figures(found, timeout, progress)))

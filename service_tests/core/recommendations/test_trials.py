@@ -93,6 +93,21 @@ def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_tol
     assert {*range(6), *range(48, 58)} <= seeds <= {*range(58)}
 
 
+def test_a_quick_recommendation_measures_few_maps_of_the_widest() -> None:
+    works = [WatchedWork(), WatchedWork()]
+    full, quick = (
+        recommend(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), quick=is_quick, building=Building(progress=work))
+        for is_quick, work in enumerate(works)
+    )
+    finished = [len(json.loads(work.states[-1].partition(b"\n")[0])["finished"]) for work in works]
+    assert finished[1] < finished[0] / 3 < 60
+    assert quick["ranked"][0]["maps"] == 3
+    assert {trial["maps"] for trial in quick["ranked"]} <= {1, 3, 4}
+    widest = {trial["spec"]["sampler"]["kind"]: trial["n_output"] for trial in full["ranked"][::-1]}
+    assert all(trial["n_output"] == widest[trial["spec"]["sampler"]["kind"]] for trial in quick["ranked"])
+    assert quick["ranked"][0]["error_mean"] < 1.2 * full["ranked"][0]["error_mean"]
+
+
 def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest_is_best(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
