@@ -50,3 +50,11 @@ def test_a_bucket_that_is_full_again_is_not_kept_and_a_refusal_writes_nothing(ur
     written = client.get("bochner:rate:slow")
     assert takes(url, ("slow", 0.001, 1, 1))[0].requests == 0
     assert client.get("bochner:rate:slow") == written
+
+
+def test_a_bucket_fills_although_the_clock_was_set_back(url: str, client: redis.Redis) -> None:
+    assert takes(url, ("k", 0.01, 2, 2))[0].requests == 2
+    pass_time(client, -1_000_000)
+    assert takes(url, ("k", 0.01, 2, 1))[0].requests == 0
+    pass_time(client, 150)
+    assert takes(url, ("k", 0.01, 2, 1))[0].requests == 1

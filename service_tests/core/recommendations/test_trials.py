@@ -96,7 +96,9 @@ def test_more_maps_are_measured_of_those_that_may_be_the_best_and_others_are_tol
 def test_a_quick_recommendation_measures_few_maps_of_the_widest() -> None:
     works = [WatchedWork(), WatchedWork()]
     full, quick = (
-        recommend(ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), quick=is_quick, building=Building(progress=work))
+        recommend(
+            ROWS[:100], [kernel(KERNELS[0])], Wanted(64, None), quick=is_quick > 0, building=Building(progress=work)
+        )
         for is_quick, work in enumerate(works)
     )
     finished = [len(json.loads(work.states[-1].partition(b"\n")[0])["finished"]) for work in works]
