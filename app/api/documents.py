@@ -1,6 +1,7 @@
 """OpenAPI document: the framework's part, plus bodies that routes read themselves, schema names and examples."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from fastapi.openapi.utils import get_openapi
 
 from app.api.access import add_roles
 from app.api.problems import Problem
-from app.api.schemas import DEFINITIONS, REFERENCES, add_common_headers, body, preferring_body, schema_of
+from app.api.schemas import DEFINITIONS, REFERENCES, TEXTS, add_common_headers, body, preferring_body, schema_of
 from app.core.input import Fit
 from app.core.spec import MapSpec
 from app.formats.json import Json
@@ -47,6 +48,10 @@ def document(app: FastAPI, keys_required: bool) -> dict[str, Any]:
         schema = get_openapi(title=app.title, version=app.version, summary=app.summary, routes=app.routes)
         own = {"MapSpec": schema_of(MapSpec), "AskedSpec": _asked_spec(), "Problem": schema_of(Problem)}
         schema["components"]["schemas"].update(own | DEFINITIONS)
+        schema["info"]["description"] = TEXTS["introduction"]
+        schema["tags"] = [{"name": tag, "description": text} for tag, text in TEXTS["tags"].items()]
+        for operation in (one for path in schema["paths"].values() for one in path.values()):
+            operation["summary"] = re.split(r"[.:;] |[.:]?\n|\.$", operation["description"], maxsplit=1)[0]
         add_common_headers(schema)
         add_roles(schema, keys_required)
         name_schemas(schema)

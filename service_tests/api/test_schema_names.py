@@ -85,3 +85,12 @@ def document(**members: Any) -> dict[str, Any]:
         "responses": {},
     }
     return {"components": {"schemas": {}}, "paths": {"/": {"post": operation}}}
+
+
+def test_every_operation_has_a_tag_that_is_described_and_a_summary_of_its_own() -> None:
+    tags = {tag["name"]: tag["description"] for tag in DOCUMENT["tags"]}
+    operations = [one for path in DOCUMENT["paths"].values() for one in path.values()]
+    assert {tag for one in operations for tag in one["tags"]} == tags.keys()
+    for one in operations:
+        assert one["description"].startswith(one["summary"])
+        assert 10 < len(one["summary"]) <= 110
