@@ -3,6 +3,8 @@
 from html import escape
 from typing import Any
 
+import numpy as np
+
 _COLUMNS = ("n_output", "error_mean", "error_sd", "score_mean", "bytes", "seconds_per_1000_rows")
 
 
@@ -43,8 +45,35 @@ class Recommendation(dict[str, Any]):
     def _repr_html_(self) -> str:
         rows = self.rows()
         heads = "".join(f"<th>{escape(name)}</th>" for name in (rows[0] if rows else ()))
+        baselines = ", ".join(f"{one['name']} {one['score']:.4g}" for one in self.get("baselines", ()))
         lines = ("".join(f"<td>{escape(_shown(value))}</td>" for value in row.values()) for row in rows)
-        return f"<table><tr>{heads}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        table = f"<table><tr>{heads}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+        return table + (f"<p>Scores without a map: {escape(baselines)}</p>" if baselines else "")
+
+
+_MOST_ROWS = 1000
+
+
+def trees(rows: Any, labels: Any) -> list[dict[str, Any]]:
+    """Return the score of scikit-learn's boosted trees on rows and labels, in three-fold cross-validation.
+
+    No score without scikit-learn, or for other rows than an array with a list of labels. It is a baseline like those of
+    the service, of at most 1,000 rows, so that it shows where trees are better than any kernel.
+    """
+    if not (isinstance(rows, np.ndarray) and isinstance(labels, list | tuple | np.ndarray)):
+        return []
+    try:
+        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+        from sklearn.model_selection import cross_val_score
+    except ImportError:
+        return []
+    taken = np.random.default_rng(0).permutation(len(rows))[:_MOST_ROWS]
+    targets = np.asarray(labels)[taken]
+    is_of_numbers = targets.dtype.kind == "f" and bool((targets % 1 != 0).any())
+    model = (HistGradientBoostingRegressor if is_of_numbers else HistGradientBoostingClassifier)(random_state=0)
+    return [
+        {"name": "hist_gradient_boosting", "score": float(cross_val_score(model, rows[taken], targets, cv=3).mean())}
+    ]
 
 
 def _words(sampler: dict[str, Any]) -> str:

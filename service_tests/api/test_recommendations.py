@@ -32,7 +32,7 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     assert answer.status_code == 200, answer.text
     found = answer.json()
     of_rows = {"rows", "reported_rows", "learned_rows"}
-    assert set(found) == of_rows | {"target_reached", "ranked", "best", "skipped", "notes"}
+    assert set(found) == of_rows | {"target_reached", "ranked", "best", "baselines", "skipped", "notes"}
     assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (50, 16, None)
     assert found["target_reached"] is None
     assert "as a dataset" in found["notes"][0]
@@ -151,3 +151,13 @@ def test_an_input_is_fitted_to_the_rows_at_hand_unless_it_names_others(http: htt
         assert answer.status_code == 200, answer.text
         assert answer.json()["best"]["input"]["scale"] == pytest.approx(scale * ROWS.std(axis=0))
     assert_problem(http, recommend(http, input="standardise", **quick), 422, "invalid-input", "/input/fit")
+
+
+def test_labels_bring_the_score_of_a_plain_model(http: httpx.Client) -> None:
+    """Labels that a linear model tells, and cross-validation of the same number of rows says how well."""
+    labels = ROWS @ [1.0, -1, 0.5, 2] + 0.1 * np.random.default_rng(7).normal(size=50)
+    quick: dict[str, Any] = {"budget": 8, "samplers": ["sobol"], "kernel": FIXED, "seeds": 1}
+    assert recommend(http, **quick).json()["baselines"] == []
+    (told,) = recommend(http, y=labels.tolist(), **quick).json()["baselines"]
+    assert told["name"] == "linear"
+    assert 0.98 < told["score"] < 1

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple, TypedDict
 import numpy as np
 from numpy.linalg import eigh
 from numpy.typing import NDArray
+from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, in_dtype
+from app.core.arrays import Array, Matrix, Rows, dense, divide_columns, in_dtype, in_shared_columns
 from app.core.building import Building
 from app.core.datasets import sample_rows
 from app.core.diagnostics.error_matrix import RowVariation, row_variation
@@ -196,6 +197,18 @@ class Labels:
             return float((told.argmax(axis=1) == self.classes[measured]).mean())
         truth = self.targets[measured]
         return 1 - float(np.square(told - truth).sum() / max(np.square(truth - truth.mean()).sum(), 1e-300))
+
+
+def linear_score(rows: Rows, labels: Labels, fold: Fold) -> float:
+    """Return the score of ridge regression on the rows themselves, (n, d), with columns scaled to equal deviations."""
+    # Of millions of columns, few rows use few.
+    scaled: Any = in_shared_columns(rows, rows)[1] if isinstance(rows, sparse.csr_array) else rows.astype(np.float64)
+    trained = scaled[fold.trained]
+    means, squares = (np.asarray(one.mean(axis=0)).ravel() for one in (trained, trained * trained))
+    deviations = np.sqrt(np.maximum(squares - np.square(means), 0))
+    deviations[deviations <= _CUT_OFF * np.sqrt(squares)] = np.inf  # a constant column says nothing
+    divide_columns(scaled, deviations)
+    return labels.score(dense(scaled @ scaled.T), fold)
 
 
 def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:

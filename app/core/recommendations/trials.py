@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from math import inf
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -18,7 +18,7 @@ from app.core.kernels import Kernel
 from app.core.model import DumpOf
 from app.core.progress import Parts
 from app.core.recommendations.candidates import Candidate, Objective, Wanted, candidates, column_counts
-from app.core.recommendations.measuring import Labels, Measured, Measuring, Shares, shared_out
+from app.core.recommendations.measuring import Labels, Measured, Measuring, Shares, linear_score, shared_out
 from app.core.spec import MapSpec, Sampler
 
 _Spec = Annotated[dict[str, Any], DumpOf(MapSpec)]
@@ -78,6 +78,16 @@ class Skipped(TypedDict):
 
 
 @with_config(use_attribute_docstrings=True)
+class PlainModel(TypedDict):
+    """A model without a map."""
+
+    name: Literal["linear"]
+    """linear: ridge regression on the rows themselves, with columns scaled to equal deviations."""
+    score: float
+    """Its score on the reported rows, to be compared with `score_mean`."""
+
+
+@with_config(use_attribute_docstrings=True)
 class Ranking(TypedDict):
     """Trials, the best first."""
 
@@ -94,6 +104,8 @@ class Ranking(TypedDict):
     ranked: list[RankedTrial]
     best: _Spec
     """Spec of the best map, to PUT."""
+    baselines: list[PlainModel]
+    """Scores of models without a map; none without labels."""
     skipped: list[Skipped]
     notes: list[str]
     """Remarks on how to read this ranking."""
@@ -156,7 +168,9 @@ def in_order(trials: Iterable[Trial], wanted: Wanted) -> list[Trial]:
     return sorted(trials, key=place)
 
 
-def build_answer(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, shares: Shares) -> Ranking:
+def build_answer(
+    trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted, shares: Shares, baselines: list[PlainModel]
+) -> Ranking:
     """Return the answer; InvalidInput if there are no trials."""
     ranked = in_order(trials, wanted)
     if not ranked and not skipped:
@@ -173,6 +187,7 @@ def build_answer(trials: Iterable[Trial], skipped: list[Skipped], wanted: Wanted
         target_reached=None if wanted.target_error is None else best.reaches_target(wanted),
         ranked=told,
         best=told[0]["spec"],
+        baselines=baselines,
         skipped=skipped,
         notes=_notes(told, wanted, best.variation, len(shares.reported.measured)),
     )
@@ -372,7 +387,8 @@ def recommend(
             for columns in column_counts(wanted)
         ]
     )
-    return build_answer(tried.found.values(), tried.skipped, wanted, shares)
+    baselines = [] if labels is None else [PlainModel(name="linear", score=linear_score(rows, labels, shares.reported))]
+    return build_answer(tried.found.values(), tried.skipped, wanted, shares, baselines)
 
 
 def check_shape(rows: Rows) -> None:

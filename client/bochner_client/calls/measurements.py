@@ -7,7 +7,7 @@ from bochner_client.calls.indexes import Keep
 from bochner_client.calls.jobs import get_job_picture, wait_for_job, wait_for_result
 from bochner_client.exchange import exchange
 from bochner_client.progress import Progress
-from bochner_client.recommendations import Recommendation
+from bochner_client.recommendations import Recommendation, trees
 from bochner_client.requests import (
     JSON,
     Flow,
@@ -112,7 +112,10 @@ def recommend(
         options: `budget`, `target_error`, `objective`, `mode`, `samplers`, `y` and other options of the HTTP API.
     """
     found = yield from exchange(_recommendation(kernel, vectors, options))
-    return Recommendation((yield from _figures(found, timeout, progress)))
+    answer = Recommendation((yield from _figures(found, timeout, progress)))
+    if answer.get("baselines"):
+        answer["baselines"] += trees(vectors, options.get("y"))
+    return answer
 
 
 def start_recommendation(

@@ -60,3 +60,17 @@ def test_rows_with_gaps_name_what_takes_them(running: Running) -> None:
     with pytest.raises(ValueError, match=r"contains NaN.*input={'missing': 0}"):
         FeatureMap(s=4, length_scale=1.0, url=running.url).fit(gaps)
     FeatureMap(s=4, length_scale=1.0, url=running.url, input={"missing": 0}).fit(gaps)
+
+
+@pytest.mark.parametrize("of", ["classes", "numbers"])
+def test_trees_are_a_baseline_where_scikit_learn_is_there(client: Client, of: str) -> None:
+    """Of labels that no linear model tells."""
+    rows = np.random.default_rng(8).normal(size=(300, 3))
+    told = np.sign(rows[:, 0] * rows[:, 1]) + 2
+    labels = told.astype(int).tolist() if of == "classes" else (told + 0.01 * rows[:, 2]).tolist()
+    kernel = {"kind": "gaussian", "length_scale": 1.0}
+    found = client.recommend(kernel, rows, y=labels, mode="quick", samplers=["sobol"], budget=16)
+    linear, trees = found["baselines"]
+    assert (linear["name"], trees["name"]) == ("linear", "hist_gradient_boosting")
+    assert linear["score"] < 0.7 < trees["score"] <= 1
+    assert "hist_gradient_boosting" in found._repr_html_()

@@ -37,6 +37,7 @@ def ranking(
         target_reached=None,
         ranked=ranked,
         best=ranked[0]["spec"],
+        baselines=[],
         skipped=[],
         notes=[],
     )

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.linear_model import Ridge
 
 from app.core.errors import InvalidInput
-from app.core.recommendations.measuring import MOST_CLASSES, Fold, Labels
+from app.core.recommendations.measuring import MOST_CLASSES, Fold, Labels, linear_score
 from service_tests.cases import each
 
 RNG = np.random.default_rng(5)
@@ -43,6 +44,19 @@ def test_scores_are_those_of_ridge_regression_with_the_best_penalty_of_leaving_o
     told = np.unique(labels)[model.predict(ROWS[FOLD.measured]).argmax(axis=1)]
     assert ours == (told == labels[FOLD.measured]).mean()
     assert 0.5 < ours < 1
+
+
+@pytest.mark.parametrize("labels", [NUMBERS, CLASSES], ids=["numbers", "classes"])
+def test_a_linear_model_scores_alike_in_all_units_and_on_sparse_rows(labels: Any) -> None:
+    """A constant column says nothing, and of two billion columns only those with entries are looked at."""
+    told = Labels(labels)
+    scaled = ROWS / ROWS[FOLD.trained].std(axis=0)
+    score = told.score(scaled @ scaled.T, FOLD)
+    in_units = np.column_stack([ROWS * [1e-9, 1, 1e6, 3, 1], np.full(60, 7.0)])
+    assert linear_score(in_units, told, FOLD) == pytest.approx(score, abs=1e-9)
+    rows, columns = np.nonzero(ROWS)
+    wide = csr_array((ROWS[rows, columns], (rows, columns * 500_000_000)), shape=(60, 1 << 31))
+    assert linear_score(wide, told, FOLD) == pytest.approx(score, abs=1e-9)
 
 
 def test_labels_of_measured_rows_have_no_say() -> None:
