@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, csr_parts, dense, row_blocks
+from app.core.arrays import Array, Compressed, Matrix, Rows, csr_parts, dense, row_blocks
 from app.core.compiled import jit
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -36,17 +36,22 @@ def distances_to_neighbour(
     `pause` is called if there are many rows.
     """
     n, d = rows.shape
-    least = min(_LEAST_ROWS_PER_PART, 1 + _LEAST_ENTRIES_PER_PART // d)
+    entries = d if isinstance(rows, np.ndarray) else 1 + rows.nnz // max(1, n)
+    least = min(_LEAST_ROWS_PER_PART, 1 + _LEAST_ENTRIES_PER_PART // entries)
     parts = list(row_blocks(n, max(least, -(-n // _PARTS))))
     nearest = np.full((len(parts), queries.shape[0], place + 1), np.inf)
     is_cityblock = metric == "cityblock"
+    compressed: tuple[Compressed, Array] | None = None
+    if not isinstance(queries, np.ndarray):
+        columns, of_queries = np.unique(queries.indices, return_inverse=True)
+        compressed = csr_parts(queries, of_queries), columns
 
     def compare(number: int) -> None:
         part = parts[number]
-        if isinstance(queries, np.ndarray):
+        if compressed is None:
             _compare_dense(dense(queries), rows, part, seen, is_cityblock, nearest[number])
         else:
-            _compare_sparse(queries, seen(rows[part]), is_cityblock, nearest[number])
+            _compare_sparse(*compressed, seen(rows[part]), is_cityblock, nearest[number])
 
     for_each(compare, range(len(parts)), threads, pause if len(parts) > 1 else no_pause)
     found: Matrix = np.sort(nearest.swapaxes(0, 1).reshape(queries.shape[0], -1), axis=1)[:, place]
@@ -59,14 +64,12 @@ def _compare_dense(queries: Matrix, rows: Rows, part: slice, seen: Seen, is_city
         write_nearest(queries, dense(seen(rows[block])).T.copy(), is_cityblock, nearest)
 
 
-def _compare_sparse(queries: sparse.csr_array, rows: Rows, is_cityblock: bool, nearest: Matrix) -> None:
+def _compare_sparse(queries: Compressed, columns: Array, rows: Rows, is_cityblock: bool, nearest: Matrix) -> None:
     """Compare in the columns in which queries have entries; all other columns share one, in which queries are 0."""
     compared = sparse.csr_array(rows)
-    columns, of_queries = np.unique(queries.indices, return_inverse=True)
     places = np.searchsorted(columns, compared.indices)
     places[np.append(columns, -1)[places] != compared.indices] = len(columns)
-    parts = csr_parts(queries, of_queries), csr_parts(compared, places)
-    write_nearest_sparse(*parts[0], *parts[1], len(columns), is_cityblock, nearest)
+    write_nearest_sparse(*queries, *csr_parts(compared, places), len(columns), is_cityblock, nearest)
 
 
 @jit

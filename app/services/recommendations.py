@@ -139,6 +139,9 @@ def _dtype(y: tuple[Label, ...]) -> type:
 _DTYPE = np.dtype(np.float32)
 # Multiples of a length scale taken from rows that are tried if the objective is a score.
 _MULTIPLES = 0.5, 1.0, 2.0
+# Most length scales that a request takes from rows: two ways, in two metrics. Each takes a second or two, and as much
+# again for so many entries of sparse rows.
+_MOST_SCALES, _MANY_ENTRIES = 4, 1 << 21
 # Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and samplers that are tried
 # if a request names none.
 _PER_BLOCK, _SUGGESTED = 1 << 18, range(12)
@@ -230,7 +233,7 @@ class Recommendations(NamedTuple):
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
         every, found = list[Kernel](), dict[tuple[object, ...], float]()
-        width, operations = int(task.rows.shape[1]), 0
+        width, operations, taken = int(task.rows.shape[1]), 0, 0
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
                 self.limits.check_result(8 * task.rows.shape[0] * task.rows.shape[1])  # size of dense rows
@@ -238,8 +241,13 @@ class Recommendations(NamedTuple):
             with _at_place(place):
                 if scale is not None:
                     rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
-                    by = scale.heuristic, kernel.metric, scale.named
+                    own = task.every.dataset if isinstance(task.every, Reference) else None
+                    by = scale.heuristic, kernel.metric, scale.named[0] if scale.named else own
                     if by not in found:
+                        taken += 1 if isinstance(rows, np.ndarray) else 1 + rows.nnz // _MANY_ENTRIES
+                        if found and taken > _MOST_SCALES:
+                            detail = "too many length scales to be taken from rows in one request: give numbers"
+                            raise InvalidInput(detail, "/kernel/length_scale")
                         found[by] = length_scale(by[0], rows, by[1], seen=seen, threads=self.threads)
                     kernel = with_scale(kernel, scale, found[by], rows, seen=seen)
                     if options.multiples is None and asked.objective is Objective.score:

@@ -161,3 +161,20 @@ def test_labels_bring_the_score_of_a_plain_model(http: httpx.Client) -> None:
     (told,) = recommend(http, y=labels.tolist(), **quick).json()["baselines"]
     assert told["name"] == "linear"
     assert 0.98 < told["score"] < 1
+
+
+def test_a_request_takes_few_length_scales_from_rows(http: httpx.Client, name: str) -> None:
+    """One for each way, metric and dataset, whatever the dataset is called by."""
+    for called in (name, f"{name}-other"):
+        put_dataset(http, called, ROWS).raise_for_status()
+    kernels: list[dict[str, Any]] = [
+        {"kind": kind, "length_scale": way}
+        for kind in ("gaussian", "laplacian")
+        for way in ("nearest_neighbor", "median")
+    ]
+    kernels += [{**one, "dataset": name} for one in kernels]
+    quick: dict[str, Any] = {"vectors": None, "dataset": name, "budget": 8, "samplers": ["monte_carlo"], "seeds": 1}
+    assert recommend(http, kernel=kernels, **quick).status_code == 200
+    kernels[-1] = {"kind": "gaussian", "length_scale": "median", "dataset": f"{name}-other"}
+    refused = assert_problem(http, recommend(http, kernel=kernels, **quick), 422, "invalid-input")
+    assert "too many length scales to be taken from rows" in refused["detail"]

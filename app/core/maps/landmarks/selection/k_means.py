@@ -17,6 +17,8 @@ from app.core.threads import for_each
 
 # Limits of one part of the work, a tenth of a second or less: differences of entries, kernel values, multiplications.
 _DIFFERENCES_PER_PART, _VALUES_PER_PART, _OPERATIONS_PER_PART = 1 << 24, 1 << 17, 1 << 26
+# Multiplications for a row and a centre beyond which the centre is long.
+_LONG = 1 << 20
 # Largest distance: larger ones are cut to it, so that sums of distances stay in the range of float64.
 _FARTHEST = 1e290
 
@@ -51,14 +53,22 @@ class KernelDistances:
         """Compute the distances from kernel values."""
         rows = self._rows[part]
         sizes = own_values(self._kernel, rows)[:, None] + own_values(self._kernel, centres)
-        found = sizes - 2 * values(self._kernel, rows, centres)
+        # A long centre is prepared for each part, so it is the side of which each row is compared with all others.
+        are_long = self._operations(self._rows, centres) > _LONG * centres.shape[0]
+        shared = values(self._kernel, centres, rows).T if are_long else values(self._kernel, rows, centres)
+        found = sizes - 2 * shared
         found[found <= ROUNDING * sizes] = 0
         return found
 
     def per_part(self, centres: Rows) -> int:
         """Return how many rows to compare with centres at a time, for a bounded cost of kernel values."""
-        operations = base.operations_per_row(self._kernel, self._rows, centres)
-        return max(1, min(_VALUES_PER_PART // int(centres.shape[0]), _OPERATIONS_PER_PART // max(1, operations)))
+        k, operations = int(centres.shape[0]), self._operations(self._rows, centres)
+        if operations > _LONG * k:
+            operations = self._operations(centres, self._rows) * k // int(self._rows.shape[0])
+        return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations)))
+
+    def _operations(self, x: Rows, y: Rows) -> int:
+        return base.operations_per_row(self._kernel, x, y)
 
 
 Distances = ScaledDistances | KernelDistances
