@@ -12,7 +12,7 @@ import pytest
 
 from app.store.keys import Role
 from service_tests.browser.conftest import LETTERS, fill
-from service_tests.checks import array, npy, post_npy
+from service_tests.checks import array, finished, npy, post_npy
 from service_tests.keyed import Keyed, keyed
 from service_tests.running import Running, service
 
@@ -168,6 +168,17 @@ def test_a_job_is_cancelled(page: "Page", http: httpx.Client) -> None:
     button(page, "Cancel").click()
     page.get_by_role("row", name="cancelled").first.wait_for()
     wait_for(lambda: http.get("/v1/maps/cancelled").status_code == 404)
+
+
+def test_a_job_that_has_ended_is_shown_with_its_result(page: "Page", http: httpx.Client) -> None:
+    body = {"vectors": ROWS.tolist(), "seeds": 1}
+    answer = http.post("/v1/maps/letters/diagnostics/gram", json=body, headers={"Prefer": "respond-async"})
+    assert finished(http, answer)["state"] == "succeeded"
+    page.goto(f"/#/jobs/{answer.json()['id']}")
+    job = page.get_by_role("region", name="Job", exact=True)
+    job.get_by_text("Took").wait_for()
+    assert not job.get_by_role("button", name="Cancel").count()
+    page.get_by_role("img", name="Result").wait_for()
 
 
 def test_dropped_rows_become_features_and_similarities(page: "Page", http: httpx.Client) -> None:

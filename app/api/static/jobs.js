@@ -1,6 +1,7 @@
 // Jobs: live progress, cancelling, and what became of them.
 
 import { watch } from "./events.js";
+import { Measured, resultOf } from "./measured.js";
 import { Badge, Figure, Heading, Loading, Notice } from "./parts.js";
 import { askJson, pathOf } from "./service.js";
 import { html, useEffect, useLoaded, useState, useWork } from "./view.js";
@@ -18,6 +19,8 @@ export function Subject({ job }) {
   return html`${words(job.kind)} ${diagnostic ? `(${words(diagnostic)}) ` : ""}${link}`;
 }
 
+const secondsOf = (job) => (new Date(job.ended_at) - new Date(job.started_at)) / 1000;
+
 /** A job while it goes on. `onEnd` is given its last record. */
 export function JobProgress({ id, onEnd }) {
   const [job, setJob] = useState(null);
@@ -27,8 +30,9 @@ export function JobProgress({ id, onEnd }) {
     const controller = new AbortController();
     const changed = (change) => setJob((before) => ({ ...before, ...change }));
     const follow = async () => {
-      changed(await askJson(pathOf("jobs", id), { signal: controller.signal }));
-      const last = await watch(id, changed, controller.signal);
+      const found = await askJson(pathOf("jobs", id), { signal: controller.signal });
+      changed(found);
+      const last = found.ended_at ? found : await watch(id, changed, controller.signal);
       changed(last);
       onEnd?.(last);
     };
@@ -52,7 +56,12 @@ export function JobProgress({ id, onEnd }) {
     <dl class="figures small">
       <${Figure} name="Done">${percent} %<//>
       <${Figure} name="Steps">${count(job.step)} of ${count(job.of)}<//>
-      <${Figure} name="Time left">${ended ? "–" : duration(job.eta_seconds)}<//>
+      <${Figure} name="Submitted">${ago(job.created_at)}<//>
+      ${
+        ended
+          ? job.started_at && html`<${Figure} name="Took">${duration(secondsOf(job))}<//>`
+          : html`<${Figure} name="Time left">${duration(job.eta_seconds)}<//>`
+      }
       ${typeof job.objective === "number" && html`<${Figure} name="Objective">${digits(job.objective)}<//>`}
     </dl>
     ${job.error && html`<${Notice} title="It failed">${job.error.detail}<//>`}
@@ -60,8 +69,14 @@ export function JobProgress({ id, onEnd }) {
   </section>`;
 }
 
+/** A job, and what it has made. */
 export function Job({ id }) {
-  return html`<${Heading} note=${html`<code>${id}</code>`}>Job<//><${JobProgress} id=${id} />
+  const [last, setLast] = useState(null);
+  const hasNumbers = last?.result?.endsWith(`/jobs/${id}/result`);
+  const result = useLoaded(async (signal) => (hasNumbers ? resultOf(id, signal) : null), [hasNumbers]);
+  return html`<${Heading} note=${html`<code>${id}</code>`}>Job<//><${JobProgress} id=${id} onEnd=${setLast} />
+    <${Notice} problem=${result.problem} again=${result.again} />
+    <${Measured} value=${result.value} label="Result" />
     <p><a href="#/jobs">All jobs</a></p>`;
 }
 

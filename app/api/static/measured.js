@@ -28,8 +28,11 @@ export async function measure(path, body, { prefer, heard, signal }) {
   const last = await watch(job.id, (change) => heard({ ...job, ...change }), signal);
   heard(last);
   if (last.state !== "succeeded") return { job: last };
-  return both((accept) => ask(pathOf("jobs", job.id, "result"), { accept, signal }));
+  return resultOf(job.id, signal);
 }
+
+/** Numbers and picture that a job has made. */
+export const resultOf = (id, signal) => both((accept) => ask(pathOf("jobs", id, "result"), { accept, signal }));
 
 /** A picture that the service has drawn. */
 export function Picture({ blob, label }) {
