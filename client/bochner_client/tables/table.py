@@ -76,7 +76,8 @@ def _check_numbers(field: Field, alone: bool) -> None:
     """Raise TableError for a column that cannot be part of rows."""
     if field.dtype is None and not field.is_null and not (alone and field.is_vector):
         beside = ", and not the only one" if field.is_vector else ""
-        raise TableError(f"{field.quoted} is {field.called}{beside}; {_EXPECTED}", field.name)
+        remedy = "; leave it out, or make it columns of 0 and 1" if "utf8" in field.called else ""
+        raise TableError(f"{field.quoted} is {field.called}{beside}; {_EXPECTED}{remedy}", field.name)
 
 
 class Table:
