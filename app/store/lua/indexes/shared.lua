@@ -8,10 +8,10 @@ end
 local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
 local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
 local function n_blocks(size) return math.ceil(size / BLOCK) end
--- The bytes of all ids and of their lengths. Earlier versions did not count them.
+-- The bytes of all ids and of their lengths. They are counted anew after a change by an earlier version, which did not.
 local function bytes_of_ids()
-  local found = tonumber(redis.call('HGET', at('state'), 'ids'))
-  if found then return found end
+  local found, of, now = unpack(redis.call('HMGET', at('state'), 'ids', 'ids_at', 'revision'))
+  if found and of == now then return tonumber(found) end
   found = 0
   for block = 0, n_blocks(state('size')) - 1 do found = found + redis.call('STRLEN', at('ids.' .. block)) end
   return found
@@ -32,7 +32,7 @@ end
 -- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
 local touched = {}
 local function touch(key) touched[key] = true return key end
-local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0, 'ids', 0) end
+local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0, 'ids', 0, 'ids_at', 0) end
 local function live_on()
   local left = redis.call('PTTL', KEYS[1])
   if left < 0 then return end
@@ -78,7 +78,7 @@ local function share_out(bytes, who, grown)
   lives_as(own, KEYS[1])
 end
 -- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
-local function changed(blocks, size, bytes, who, grown)
+local function changed(blocks, size, bytes, of_ids, who, grown)
   -- A store that came back as it was before must not repeat the revisions that processes have read from it.
   local revision = math.max(state('revision') + 1, math.floor(1000000 * now()))
   local written = struct.pack('<I4', revision % 4294967296)
@@ -86,6 +86,7 @@ local function changed(blocks, size, bytes, who, grown)
     if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
   end
   redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
+  redis.call('HSET', at('state'), 'ids', of_ids, 'ids_at', revision)
   share_out(bytes, who, grown)
   live_on()
 end

@@ -44,6 +44,5 @@ for block, more in pairs(ids) do
   local key = touch(at('ids.' .. block))
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
-redis.call('HSET', touch(at('state')), 'ids', of_ids)
-changed(blocks, size, bytes + grown, BY, grown)
+changed(blocks, size, bytes + grown, of_ids, BY, grown)
 return {''}
