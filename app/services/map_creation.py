@@ -89,8 +89,9 @@ def build_reservation(
         raise NotMine(context.job_id) from None
 
 
-# Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning.
-_COPIES_OF_ROWS = 4
+# Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning; and
+# numbers of each row, such as residuals, places in an order, and times.
+_COPIES_OF_ROWS, _BYTES_OF_ROW = 4, 48
 
 
 class Created(NamedTuple):
@@ -222,12 +223,12 @@ class MapCreation(NamedTuple):
         family = family_of(asked.spec.sampler)
         self.limits.check_map(family.frozen_bytes(asked.spec))
         digests, of_rows = self._digests(asked)
-        taken = family.building_bytes(asked.spec) + _COPIES_OF_ROWS * of_rows
+        taken = family.building_bytes(asked.spec) + of_rows
         self.limits.check_job(taken, what="building the map")
         return digests, taken
 
     def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
-        """Return the digests of the datasets that the map is made from, and the size in bytes of the sampler's dataset.
+        """Return the digests of the datasets that the map is made from, and the memory that the sampler's dataset takes.
 
         Errors that would make the job fail later are raised at once.
         """
@@ -248,7 +249,7 @@ class MapCreation(NamedTuple):
             if digests.setdefault(dataset, there.digest) != there.digest:
                 raise DatasetReplaced(f"dataset {dataset!r} was replaced just now", pointer)
             if pointer == LEARNED_FROM:
-                of_rows = there.bytes
+                of_rows = _COPIES_OF_ROWS * there.bytes + _BYTES_OF_ROW * there.shape[0]
         return digests, of_rows
 
     def _standing(self, name: str) -> MapManifest | None:
