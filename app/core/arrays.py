@@ -80,11 +80,12 @@ class TextIds:
 
     def take(self, rows: NDArray[np.intp] | slice) -> "TextIds":
         """Return the ids of some rows."""
-        starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)[: len(self)]
         if isinstance(rows, slice):
-            starts, ends = starts[rows], self.ends[rows]
-            first, last = (int(starts[0]), int(ends[-1])) if len(ends) else (0, 0)
-            return TextIds(ends - first, self.text[first:last])
+            begin, _, _ = rows.indices(len(self))
+            ends = self.ends[rows]
+            first = int(self.ends[begin - 1]) if begin else 0
+            return TextIds(ends - first, self.text[first : int(ends[-1]) if len(ends) else first])
+        starts = np.concatenate([[0], self.ends[:-1]]).astype(np.int64)[: len(self)]
         return gather_strings(self.text, starts[rows], (self.ends - starts)[rows])
 
     def to_list(self) -> list[str]:

@@ -38,8 +38,8 @@ from app.store.indexes import (
 
 # Bytes of blocks, or of vectors for exact comparison, that one call reads; and bytes of queries, packed.
 _BYTES_AT_ONCE = 1 << 22
-# The most that is read of an index at once if it changes meanwhile, and how long this is tried.
-_MOST_BYTES_AT_ONCE, _READING_SECONDS = 1 << 26, 20.0
+# The most that is read of an index at once if it changes meanwhile, and how long this is tried, once all was read.
+_MOST_BYTES_AT_ONCE, _READING_SECONDS = 1 << 26, 5.0
 # What a block takes beside codes and ids, for each of its vectors.
 _BYTES_OF_BLOCK = 1
 # Bytes of vectors in the form in which they are compared exactly.
@@ -111,15 +111,16 @@ class Images:
         if held.refused[0] == state.revision:
             raise self._too_large(manifest, held.refused[1])
         held.revision = -1  # until then, and if the store fails, the blocks belong to no revision
-        most, ends_at, is_over = _BYTES_AT_ONCE, time.monotonic() + _READING_SECONDS, False
+        most, ends_at, n_read, is_over = _BYTES_AT_ONCE, time.monotonic() + _READING_SECONDS, 0, False
         while not is_over:
-            if time.monotonic() > ends_at:
+            if time.monotonic() > ends_at and n_read > len(held.revisions):
                 raise StoreUnavailable(f"index {manifest.name!r} changes faster than it can be read")
             part = self._store.changes(manifest, held.revisions, most)
             known, is_over = part.known_after(manifest, held.revisions)
             size = part.state.size
             blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
             held.codes.change(blocks, size)
+            n_read += len(blocks)
             if held.bytes > self._cache.limit:  # an index of long ids that an earlier version has let grow
                 held.refused = part.state.revision, held.bytes
                 held.codes, held.revisions = HeldCodes(layout(manifest)), NONE_KNOWN

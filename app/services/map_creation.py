@@ -89,8 +89,8 @@ def build_reservation(
         raise NotMine(context.job_id) from None
 
 
-# Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning; and
-# numbers of each row, such as residuals, places in an order, and times.
+# Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning.
+# And numbers of each row, such as residuals, places in an order, and times.
 _COPIES_OF_ROWS, _BYTES_OF_ROW = 4, 48
 
 
@@ -228,7 +228,7 @@ class MapCreation(NamedTuple):
         return digests, taken
 
     def _digests(self, asked: AskedSpec) -> tuple[dict[str, str], int]:
-        """Return the digests of the datasets that the map is made from, and the memory that the sampler's dataset takes.
+        """Return the digests of the datasets that the map is made from, and the memory that the sampler's takes.
 
         Errors that would make the job fail later are raised at once.
         """

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -46,3 +48,15 @@ def test_a_string_that_is_too_long_is_refused_by_its_row() -> None:
     check_lengths(np.array([0, MAX_ID_BYTES]), 0)
     with pytest.raises(InvalidInput, match=f"^the id of row 11 has {MAX_ID_BYTES + 1} bytes"):
         check_lengths(np.array([0, MAX_ID_BYTES + 1]), 10)
+
+
+def test_some_ids_are_taken_without_a_look_at_all_others() -> None:
+    texts = [f"{i:x}" for i in range(1_000_000)]
+    kept = ids(texts)
+    tracemalloc.start()
+    taken = [kept.take(slice(first, first + 10)).to_list() for first in (0, 500_000, 999_995, 1_000_000)]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert taken == [texts[:10], texts[500_000:500_010], texts[999_995:], []]
+    assert kept.take(np.array([7, 999_999, 0])).to_list() == ["7", texts[-1], "0"]
+    assert peak < 100_000
