@@ -126,13 +126,16 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
 
 
 def _dtype(y: tuple[Label, ...]) -> type:
-    """Return the type of the labels in a list; raise InvalidInput if strings are mixed with other types."""
+    """Return the type of the labels in a list; raise InvalidInput if strings are mixed with other types.
+
+    Strings stay objects: in an array of NumPy's strings, each would be as long as the longest.
+    """
     strings = sum(isinstance(one, str) for one in y)
     if 0 < strings < len(y):
         raise InvalidInput(
             f"expected labels that are all strings or all numbers, got {strings} strings of {len(y)}", "/y"
         )
-    return str if strings else bool if all(isinstance(one, bool) for one in y) else float
+    return object if strings else bool if all(isinstance(one, bool) for one in y) else float
 
 
 # Dtype of the maps that are tried.

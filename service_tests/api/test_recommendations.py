@@ -178,3 +178,15 @@ def test_a_request_takes_few_length_scales_from_rows(http: httpx.Client, name: s
     kernels[-1] = {"kind": "gaussian", "length_scale": "median", "dataset": f"{name}-other"}
     refused = assert_problem(http, recommend(http, kernel=kernels, **quick), 422, "invalid-input")
     assert "too many length scales to be taken from rows" in refused["detail"]
+
+
+def test_a_long_label_takes_no_more_than_its_own_length(http: httpx.Client) -> None:
+    """A million characters beside a hundred thousand labels of one would be 400 GB as an array of equal strings."""
+    labels = ["b" * 1_000_000, *["a"] * 99_999]
+    refused = assert_problem(http, recommend(http, y=labels, kernel=FIXED), 422, "invalid-input", "/y")
+    assert refused["detail"].startswith("expected 50 labels")
+    told = recommend(http, y=["b" * 1_000_000, "a"] * 25, kernel=FIXED, samplers=["sobol"], seeds=1)
+    assert told.status_code == 413, "it counts as a part of the spec"
+    few = recommend(http, y=["b" * 1000, "a"] * 25, kernel=FIXED, samplers=["sobol"], seeds=1, budget=8)
+    assert few.status_code == 200
+    assert_problem(http, recommend(http, y=["a"] * 50, kernel=FIXED), 422, "invalid-input", "/y")

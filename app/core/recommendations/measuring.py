@@ -156,7 +156,7 @@ class Labels:
         if are_numbers and not of_numbers:
             raise InvalidInput("some labels are no numbers; leave labels_are out, or say classes", "/labels_are")
         if len(values) < 2:
-            raise InvalidInput(f"all labels are {values[0].item()!r}; there is nothing to tell", "/y")
+            raise InvalidInput(f"all labels are {values.tolist()[0]!r:.80}; there is nothing to tell", "/y")
         self.classes: Places | None = None
         """Class number of each row, (n,); None if labels are numbers."""
         if are_numbers:
