@@ -65,6 +65,7 @@ def _pilots(kernel: AnyKernel, rows: Rows, n: int, run: Run) -> tuple[Coordinate
     ridge = _ridge(eigenvalues.clip(0), min(float(run.s), m / 2))
     if not ridge:
         return Coordinates(kernel, rows, np.zeros((m, m))), 0.0
+    ridge = max(ridge, -2 * float(eigenvalues.min()))  # rounding may make eigenvalues negative
     factor = np.linalg.cholesky(gram + ridge * np.eye(m))
     inverse = scipy.linalg.solve_triangular(factor, np.eye(m), lower=True, check_finite=False)
     return Coordinates(kernel, rows, inverse), ridge * n / m

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import sparse, stats
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, dense
 from app.core.progress import unpack_arrays
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
@@ -40,3 +40,11 @@ def test_landmarks_come_in_proportion_to_their_scores() -> None:
     second = np.bincount(orders[orders[:, 0] == 5, 1], minlength=6)[:5]
     assert stats.chisquare(second, second.sum() * scores[:5] / scores[:5].sum()).pvalue > 1e-4
     assert stats.chisquare(first).pvalue < 1e-6
+
+
+def test_kernel_values_that_err_by_roundings_of_large_sums_are_factorised() -> None:
+    """Sums of 1e9 err by more than the least ridge, and their matrix has negative eigenvalues."""
+    rows = sparse.csr_array(np.column_stack([np.full(300, 1e9), 0.01 * np.arange(1, 301)]))
+    made = of({"kind": "chi_squared"})
+    assert np.linalg.eigvalsh(made.exact(rows, rows)).min() < -1e-10 * 300
+    assert len(numbers_of(rows.toarray(), dense(run("leverage", made, rows, 20).landmarks))) == 20
