@@ -6,12 +6,13 @@ import math
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from functools import partial
 from itertools import accumulate
 from math import inf
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import anyio
@@ -157,7 +158,22 @@ class Sender:
 logger = logging.getLogger(__name__)
 
 HELD = "answer_bytes"
-"""Key in the state of a request: the memory that the answer takes while it is sent, if that is not its length."""
+"""Key in the state of a request: the memory that the answer holds while it is sent, if that is not its length."""
+
+
+class Held(NamedTuple):
+    """Memory that an answer holds while it is sent, in bytes."""
+
+    own: int
+    shared: Mapping[int, int] = MappingProxyType({})
+    """Memory of datasets' rows, by the identity of their arrays: it counts once, however many answers hold it."""
+
+    @property
+    def most(self) -> int:
+        """The memory if no other answer holds the same rows."""
+        return self.own + sum(self.shared.values())
+
+
 # Seconds that a client may take to read a piece if other requests would be refused for lack of the memory it holds.
 _SLOW_READER_SECONDS = 1.0
 
@@ -167,10 +183,10 @@ class NoRoom(Exception):
 
 
 class Reader:
-    """A client that reads an answer of `nbytes` bytes of memory; `abort` breaks its connection off."""
+    """A client that reads an answer that holds memory; `abort` breaks its connection off."""
 
-    def __init__(self, nbytes: int, abort: Callable[[], None] | None) -> None:
-        self.nbytes, self.abort, self.owner = nbytes, abort, current_owner()
+    def __init__(self, held: Held, abort: Callable[[], None] | None) -> None:
+        self.nbytes, self.shared, self.abort, self.owner = held.own, held.shared, abort, current_owner()
         self.waited_for_since = inf
         """Time since which the next piece waits for the client to read the previous one; infinity if none waits."""
 
@@ -191,6 +207,8 @@ class Readers:
         self._there: dict[Reader, None] = {}
         self.most = self._free = max_answers_bytes
         self._of = Counter[str]()
+        self._holders = Counter[int]()
+        """Number of answers that hold the rows of a dataset, by the identity of the array."""
 
     @property
     def taken(self) -> int:
@@ -202,7 +220,7 @@ class Readers:
 
         A key that has an answer in memory gets more only if its answers then take no more than is free now.
         """
-        while reader.nbytes > self._free and self._there:
+        while self._needed(reader) > self._free and self._there:
             slow = [one for one in self._there if one.is_in_the_way]
             if not slow:
                 raise NoRoom(f"the answers that are being sent take {self.most - self._free} bytes")
@@ -212,18 +230,24 @@ class Readers:
             if slowest.abort is not None:
                 slowest.abort()
         own = self._of[reader.owner]
-        if reader.owner and own and own + reader.nbytes > self._free:
+        if reader.owner and own and own + self._needed(reader) > self._free:
             raise NoRoom(f"{own} bytes are in the answers of this key; the {self._free} that are left are for others")
         self._there[reader] = None
-        self._free -= reader.nbytes
+        self._free -= self._needed(reader)
+        self._holders.update(reader.shared.keys())
         self._of[reader.owner] += reader.nbytes
 
     def leave(self, reader: Reader) -> None:
         """Release the memory of an answer, unless that has happened already."""
         if reader in self._there:
             del self._there[reader]
-            self._free += reader.nbytes
+            self._holders = self._holders - Counter(reader.shared.keys())
+            self._free += self._needed(reader)
             self._of[reader.owner] -= reader.nbytes
+
+    def _needed(self, reader: Reader) -> int:
+        """Return the memory that an answer holds and no other one does."""
+        return reader.nbytes + sum(nbytes for key, nbytes in reader.shared.items() if not self._holders[key])
 
 
 Result = TypeVar("Result")

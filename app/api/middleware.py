@@ -9,14 +9,14 @@ from collections.abc import MutableMapping
 from ipaddress import ip_address
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.admission import HELD, NoRoom, Reader, Readers, Senders
+from app.api.admission import HELD, Held, NoRoom, Reader, Readers, Senders
 from app.api.interest import Shutdown
 from app.api.problems import limit, problem
 from app.logs import ACCESS, FIELDS
@@ -25,7 +25,8 @@ from app.request_context import REQUEST, RequestContext, Spans
 from app.settings import Settings
 from app.store.keys import hidden
 
-logger = logging.getLogger(ACCESS)
+logger = logging.getLogger(__name__)
+_access = logging.getLogger(ACCESS)  # whose lines have a form of their own
 
 MOST_LOGGED = 300
 """Most characters of any value in a line of the log."""
@@ -96,7 +97,7 @@ class Observation:
                 meters.request(method, route, status, took, request.rows, exchange.came, exchange.sent)
                 tell(known | _answer_attributes(route, status))
                 is_logged = self._settings.log_probes or status >= 400 or not scope["path"].startswith(_PROBED)
-                if is_logged and logger.isEnabledFor(logging.INFO):
+                if is_logged and _access.isEnabledFor(logging.INFO):
                     counts = {"route": route, "seconds": round(took, 6)}
                     counts |= {"bytes_in": exchange.came, "bytes_out": exchange.sent}
                     _log(scope, status, counts | ({"rows": request.rows} if request.rows else {}))
@@ -174,7 +175,7 @@ def _log(scope: Scope, status: int, seen: dict[str, object]) -> None:
         fields |= {"key": key.name, "key_id": key.id}
     if scope["query_string"]:
         path += "?" + scope["query_string"].decode("ascii", "backslashreplace")
-    logger.info('%s - "%s %s HTTP/%s" %d', client, method, path, version, status, extra={FIELDS: fields})
+    _access.info('%s - "%s %s HTTP/%s" %d', client, method, path, version, status, extra={FIELDS: fields})
 
 
 # Bytes of an answer that may be unread when its request is over.
@@ -264,7 +265,7 @@ class Content:
             nonlocal reader
             if message["type"] == "http.response.start":
                 held = _answer_memory(message, scope["state"])
-                if held > _SHORT_BYTES:
+                if held.most > _SHORT_BYTES:
                     entering = Reader(held, scope["state"].get("abort"))
                     self._readers.enter(entering)
                     reader = entering
@@ -296,8 +297,8 @@ def _head_sender(send: Send) -> Send:
     return send_head
 
 
-def _answer_memory(start: Message, state: MutableMapping[str, Any]) -> int:
+def _answer_memory(start: Message, state: MutableMapping[str, Any]) -> Held:
     """Return the memory, in bytes, of the answer that begins with this message."""
     if HELD in state:
-        return int(state[HELD])
-    return next((int(value) for name, value in start["headers"] if name == b"content-length"), 0)
+        return cast(Held, state[HELD])
+    return Held(next((int(value) for name, value in start["headers"] if name == b"content-length"), 0))

@@ -11,10 +11,10 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from app.api.admission import HELD, Admission
+from app.api.admission import HELD, Admission, Held
 from app.api.interest import hung_up
 from app.api.problems import Refusal
-from app.core.arrays import Answer, dtype_of, held_bytes
+from app.core.arrays import Answer, dtype_of, held_bytes, shared_by
 from app.formats import FORMATS, Format
 from app.formats.base import Encoded
 from app.formats.json import Json
@@ -183,7 +183,7 @@ def encoded_response(
         return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
     if encoded.nbytes is not None:
         headers["Content-Length"] = str(encoded.nbytes)
-    held = held_bytes(answer)
+    held = Held(held_bytes(answer), shared_by(answer))
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, held, headers, media_type)
     return _Streamed(_make_pieces(encoded.pieces, admission), held, headers, media_type)
@@ -197,7 +197,7 @@ def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
 class _Ready(Response):
     """Response of existing pieces, sent without a copy. Unlike `StreamingResponse`, it watches for no disconnect."""
 
-    def __init__(self, pieces: list[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
+    def __init__(self, pieces: list[Piece], held: Held, headers: dict[str, str], media_type: str) -> None:
         super().__init__(headers=headers, media_type=media_type)
         self._pieces, self._held = pieces, held
 
@@ -218,7 +218,7 @@ class _Streamed(StreamingResponse):
     last pieces and the request in memory.
     """
 
-    def __init__(self, pieces: AsyncGenerator[Piece], held: int, headers: dict[str, str], media_type: str) -> None:
+    def __init__(self, pieces: AsyncGenerator[Piece], held: Held, headers: dict[str, str], media_type: str) -> None:
         super().__init__(pieces, headers=headers, media_type=media_type)
         self._pieces, self._held = pieces, held
 

@@ -2,7 +2,7 @@
 
 import codecs
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import inf, prod
 from typing import Any, NamedTuple, NoReturn
@@ -353,6 +353,8 @@ class RowBlocks:
     """Upper bound of the entries' absolute values."""
     rows_bytes: int = 0
     """Bytes of the request's rows, which are held until the last block is made."""
+    shared: Mapping[int, int] = field(default_factory=dict)
+    """Bytes of a dataset's rows, held as long, by the identity of their arrays: several answers may share them."""
 
     @property
     def nbytes(self) -> int:
@@ -415,6 +417,12 @@ IDS = "ids"
 """Name of the member of an answer that holds the ids of its rows."""
 SIGNATURE = "signature"
 """Name of the member of an answer with one number per frequency; all others have one row per row of the first."""
+
+
+def shared_by(answer: Answer) -> dict[int, int]:
+    """Return the bytes of datasets' rows that an answer holds while it is sent, by the identity of their arrays."""
+    every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+    return {key: nbytes for one in every if isinstance(one, RowBlocks) for key, nbytes in one.shared.items()}
 
 
 def held_bytes(answer: Answer) -> int:
@@ -500,8 +508,21 @@ def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.c
 
 def own_bytes(rows: Rows) -> int:
     """Return the bytes of rows of one request alone; 0 for those of a dataset in the cache, which are read-only."""
-    arrays = [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
-    return sum(array.nbytes for array in arrays if array.flags.writeable)
+    return sum(array.nbytes for array in _arrays_of(rows) if array.flags.writeable)
+
+
+def shared_bytes(rows: Rows) -> dict[int, int]:
+    """Return the bytes of rows of a dataset, by the identity of the arrays that they are part of."""
+    found: dict[int, int] = {}
+    for array in _arrays_of(rows):
+        whole = array if array.base is None else array.base
+        if not array.flags.writeable:
+            found[id(whole)] = getattr(whole, "nbytes", array.nbytes)
+    return found
+
+
+def _arrays_of(rows: Rows) -> list[NDArray[Any]]:
+    return [rows] if isinstance(rows, np.ndarray) else [rows.data, rows.indices, rows.indptr]
 
 
 def count_entries(rows: Rows) -> int:

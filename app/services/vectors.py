@@ -12,7 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from app.core.arrays import IDS, SIGNATURE, Answer, Array, Ids, Matrix, OneHot, RowBlocks, Rows, own_bytes, row_blocks
+from app.core.arrays import (
+    IDS,
+    SIGNATURE,
+    Answer,
+    Array,
+    Ids,
+    Matrix,
+    OneHot,
+    RowBlocks,
+    Rows,
+    own_bytes,
+    row_blocks,
+    shared_bytes,
+)
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.maps import FeatureMap
@@ -63,7 +76,8 @@ def make_result(
         return make(x)
     check()
     blocks = [*row_blocks(n, most // row_bytes)]
-    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, own_bytes(x))
+    of_rows = own_bytes(x), shared_bytes(x)
+    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, *of_rows)
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:

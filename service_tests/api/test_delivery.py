@@ -8,6 +8,7 @@ from starlette.types import Message, Receive, Scope, Send
 from app.api.admission import Readers, Senders
 from app.api.interest import Shutdown
 from app.api.middleware import Content, Delivery
+from app.logs import ACCESS
 from service_tests.running import service
 from service_tests.servers import until
 
@@ -75,3 +76,20 @@ def test_head_of_the_events_of_a_job_is_answered_and_over(tmp_path: Path) -> Non
         with http.stream("GET", f"{job}/events") as stream:
             assert stream.status_code == 200
             assert head() == 503
+
+
+def test_a_client_that_stops_reading_is_told_of_beside_the_log_of_requests(caplog: pytest.LogCaptureFixture) -> None:
+    """Its lines have a form that no other message has."""
+    aborted: list[bool] = []
+
+    async def send(_: Message) -> None:
+        await asyncio.Event().wait()
+
+    delivery = Delivery(answering(b"a"), 0.01, Shutdown(), Senders(0))
+    state = {"request_id": "abc", "abort": lambda: aborted.append(True)}
+    scope: Scope = {"type": "http", "method": "GET", "state": state, "headers": []}
+    asyncio.run(delivery(scope, lambda: asyncio.Event().wait(), send))  # type: ignore[arg-type, return-value]
+    assert aborted
+    told = [(record.name, record.getMessage()) for record in caplog.records]
+    assert ("app.api.middleware", "request abc: the client stopped reading") in told
+    assert not [name for name, _ in told if name == ACCESS]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.admission import HELD, NoRoom, Reader, Readers
+from app.api.admission import HELD, Held, NoRoom, Reader, Readers
 from app.api.middleware import Content
 from service_tests.api.test_admission import of
 
@@ -26,7 +26,7 @@ def test_who_reads_slowest_makes_room_and_who_reads_does_not(clock: list[float])
     readers = Readers(100)
 
     def reader(name: str, nbytes: int, since: float) -> Reader:
-        made = Reader(nbytes, lambda: gone.append(name))
+        made = Reader(Held(nbytes), lambda: gone.append(name))
         readers.enter(made)
         made.waited_for_since = since
         return made
@@ -47,14 +47,14 @@ def test_who_reads_slowest_makes_room_and_who_reads_does_not(clock: list[float])
 
 def test_no_key_has_more_memory_of_answers_than_it_leaves_to_others_but_for_one_answer() -> None:
     readers, a = Readers(100), of("a")
-    first = a.run(Reader, 30, None)
+    first = a.run(Reader, Held(30), None)
     a.run(readers.enter, first)
-    a.run(readers.enter, a.run(Reader, 20, None))
+    a.run(readers.enter, a.run(Reader, Held(20), None))
     with pytest.raises(NoRoom, match="50 bytes are in the answers of this key; the 50 that are left are for others"):
-        a.run(readers.enter, a.run(Reader, 1, None))
-    of("b").run(readers.enter, of("b").run(Reader, 50, None))
+        a.run(readers.enter, a.run(Reader, Held(1), None))
+    of("b").run(readers.enter, of("b").run(Reader, Held(50), None))
     readers.leave(first)
-    a.run(readers.enter, a.run(Reader, 5, None))
+    a.run(readers.enter, a.run(Reader, Held(5), None))
     assert readers.taken == 75
 
 
@@ -86,7 +86,7 @@ def answered(readers: Readers, size: int, state: dict[str, Any], meanwhile: Call
 
 @pytest.mark.parametrize(
     ("size", "state", "room"),
-    [(LONG, {}, False), (1 << 16, {}, True), (LONG, {HELD: 1 << 16}, True), (10, {HELD: LONG}, False)],
+    [(LONG, {}, False), (1 << 16, {}, True), (LONG, {HELD: Held(1 << 16)}, True), (10, {HELD: Held(LONG)}, False)],
     ids=["long", "short", "in blocks", "of an array"],
 )
 def test_long_answers_count_while_they_are_sent_by_what_they_hold(size: int, state: dict[str, Any], room: bool) -> None:
@@ -94,7 +94,7 @@ def test_long_answers_count_while_they_are_sent_by_what_they_hold(size: int, sta
 
     def look() -> None:
         try:
-            readers.enter(Reader(1, None))
+            readers.enter(Reader(Held(1), None))
             found.append(True)
         except NoRoom:
             found.append(False)
@@ -109,8 +109,25 @@ def test_long_answers_count_while_they_are_sent_by_what_they_hold(size: int, sta
 
 def test_an_answer_without_room_is_refused_and_none_of_it_is_sent() -> None:
     readers = Readers(LONG)
-    readers.enter(Reader(LONG, None))
+    readers.enter(Reader(Held(LONG), None))
     start, body = answered(readers, LONG, {}, pytest.fail)
     assert start["status"] == 503
     assert (b"retry-after") in dict(start["headers"])
     assert b'"setting":"BOCHNER_MAX_ANSWERS_BYTES"' in body["body"]
+
+
+def test_rows_of_a_dataset_count_once_until_no_answer_holds_them() -> None:
+    """Whether the cache still has them or not."""
+    readers, rows = Readers(100), Held(10, {1: 40})
+    first, second = Reader(rows, None), Reader(rows, None)
+    for one, taken in ((first, 50), (second, 60)):
+        readers.enter(one)
+        assert readers.taken == taken
+    with pytest.raises(NoRoom):
+        readers.enter(Reader(Held(1, {2: 40}), None))
+    readers.leave(first)
+    assert readers.taken == 50
+    readers.leave(second)
+    assert readers.taken == 0
+    readers.enter(Reader(Held(1, {2: 99}), None))
+    assert readers.taken == 100

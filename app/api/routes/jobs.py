@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
 from app.api.access import owner_of
-from app.api.admission import HELD
+from app.api.admission import HELD, Held
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
 from app.api.problems import Refusal
@@ -124,7 +124,7 @@ async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> 
         return RedirectResponse(str(elsewhere), 303)
     chosen = favourite(request, [body.media_type for body in kept])
     body = next(one for one in kept if one.media_type == chosen)
-    request.scope["state"][HELD] = 2 * PIECE_BYTES
+    request.scope["state"][HELD] = Held(2 * PIECE_BYTES)
     return StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
 
 
