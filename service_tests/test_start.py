@@ -10,7 +10,7 @@ from service_tests.running import Running, compiler_bytes, service
 from service_tests.servers import until
 
 MB = 1_000_000
-SERVICE_BYTES, WORKER_BYTES = 165 * MB, 147 * MB
+SERVICE_BYTES, WORKER_BYTES = 168 * MB, 148 * MB
 # Of these, what belongs to no file.
 SERVICE_OWN_BYTES, WORKER_OWN_BYTES = 155 * MB, 139 * MB
 # A process has no less once all is loaded.
