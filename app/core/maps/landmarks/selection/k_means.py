@@ -1,7 +1,7 @@
 """Landmarks that are centres of clusters, and the distances of rows from centres."""
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -10,7 +10,7 @@ from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ScaledKernel
 from app.core.maps.landmarks.selection import base
-from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, own_values, values
+from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, operations_per_row, own_values, values
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
@@ -23,24 +23,33 @@ _LONG = 1 << 20
 _FARTHEST = 1e290
 
 
+class Comparison(NamedTuple):
+    """Comparison of n rows with k centres."""
+
+    per_part: int
+    """Number of rows to compare between two pauses."""
+    distances: Callable[[slice], Matrix]
+    """Function that returns the distances of some rows from the centres, (rows of the part, k)."""
+
+
 class ScaledDistances:
     """Distances Σ (δ_j/σ_j)², or Σ |δ_j|/σ_j for kernels of metric cityblock; at most 1e290."""
 
     def __init__(self, kernel: ScaledKernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, kernel.scaled_rows(dense(rows))
 
-    def to(self, part: slice, centres: Rows) -> Matrix:
-        """Compute the distances from differences, so that equal rows have distance 0."""
+    def against(self, centres: Rows) -> Comparison:
+        """Return a comparison by differences, a bounded number at a time, so that equal rows have distance 0."""
         scaled = self._kernel.scaled_rows(dense(centres))
         metric: Literal["cityblock", "sqeuclidean"] = (
             "cityblock" if self._kernel.metric == "cityblock" else "sqeuclidean"
         )
-        found: Matrix = scipy.spatial.distance.cdist(self._rows[part], scaled, metric)
-        return np.minimum(found, _FARTHEST, out=found)
 
-    def per_part(self, centres: Rows) -> int:
-        """Return how many rows to compare with centres at a time, for a bounded number of differences."""
-        return max(1, _DIFFERENCES_PER_PART // int(centres.shape[0] * self._rows.shape[1]))
+        def compare(part: slice) -> Matrix:
+            found: Matrix = scipy.spatial.distance.cdist(self._rows[part], scaled, metric)
+            return np.minimum(found, _FARTHEST, out=found)
+
+        return Comparison(max(1, _DIFFERENCES_PER_PART // int(centres.shape[0] * self._rows.shape[1])), compare)
 
 
 class KernelDistances:
@@ -49,34 +58,27 @@ class KernelDistances:
     def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
         self._kernel, self._rows = kernel, rows
 
-    def to(self, part: slice, centres: Rows) -> Matrix:
-        """Compute the distances from kernel values."""
-        rows = self._rows[part]
-        sizes = own_values(self._kernel, rows)[:, None] + own_values(self._kernel, centres)
+    def against(self, centres: Rows) -> Comparison:
+        """Return a comparison by kernel values, of a bounded cost at a time."""
+        kernel, k, of_centres = self._kernel, int(centres.shape[0]), own_values(self._kernel, centres)
+        operations = operations_per_row(kernel, self._rows, centres)
         # A long centre is prepared for each part, so it is the side of which each row is compared with all others.
-        are_long = self._operations(self._rows, centres) > _LONG * centres.shape[0]
-        shared = values(self._kernel, centres, rows).T if are_long else values(self._kernel, rows, centres)
-        found = sizes - 2 * shared
-        found[found <= ROUNDING * sizes] = 0
-        return found
+        are_long = operations > _LONG * k
+        if are_long:
+            operations = operations_per_row(kernel, centres, self._rows) * k // int(self._rows.shape[0])
 
-    def per_part(self, centres: Rows) -> int:
-        """Return how many rows to compare with centres at a time, for a bounded cost of kernel values."""
-        k, operations = int(centres.shape[0]), self._operations(self._rows, centres)
-        if operations > _LONG * k:
-            operations = self._operations(centres, self._rows) * k // int(self._rows.shape[0])
-        return max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations)))
+        def compare(part: slice) -> Matrix:
+            rows = self._rows[part]
+            sizes = own_values(kernel, rows)[:, None] + of_centres
+            found = sizes - 2 * (values(kernel, centres, rows).T if are_long else values(kernel, rows, centres))
+            found[found <= ROUNDING * sizes] = 0
+            return found
 
-    def _operations(self, x: Rows, y: Rows) -> int:
-        return base.operations_per_row(self._kernel, x, y)
+        return Comparison(max(1, min(_VALUES_PER_PART // k, _OPERATIONS_PER_PART // max(1, operations))), compare)
 
 
 Distances = ScaledDistances | KernelDistances
-"""Distances of rows from centres; clustering minimises their sum over all rows.
-
-`to` returns distances of some of the n rows from centres, (k, d), as (rows of the part, k); `per_part` returns how many
-rows are compared with centres between two pauses.
-"""
+"""Distances of rows from centres; clustering minimises their sum over all rows."""
 
 
 def distances_of(kernel: AnyKernel, rows: Rows) -> Distances:
@@ -141,25 +143,25 @@ def _seeds(distances: Distances, sample: Rows, stream: Callable[[int], Rng], run
 
 def _to_one(distances: Distances, centre: Rows, n: int, run: Run) -> Matrix:
     """Compute the distances of all n rows from one centre, (1, d): (n,)."""
-    found = np.empty(n)
+    found, comparison = np.empty(n), distances.against(centre)
 
     def fill(part: slice) -> None:
-        found[part] = distances.to(part, centre)[:, 0]
+        found[part] = comparison.distances(part)[:, 0]
 
-    for_each(fill, row_blocks(n, distances.per_part(centre)), run.threads, run.pause)
+    for_each(fill, row_blocks(n, comparison.per_part), run.threads, run.pause)
     return found
 
 
 def _assign(distances: Distances, centres: Rows, n: int, run: Run) -> Whole:
     """Return the nearest centre of each row, (n,). A centre without rows gets the row farthest from its own centre."""
-    k = centres.shape[0]
+    k, comparison = centres.shape[0], distances.against(centres)
     labels, cost = np.empty(n, np.int64), np.empty(n)
 
     def fill(part: slice) -> None:
-        to_all = distances.to(part, centres)
+        to_all = comparison.distances(part)
         labels[part], cost[part] = to_all.argmin(axis=1), to_all.min(axis=1)
 
-    for_each(fill, row_blocks(n, distances.per_part(centres)), run.threads, run.pause)
+    for_each(fill, row_blocks(n, comparison.per_part), run.threads, run.pause)
     counts = np.bincount(labels, minlength=k)
     farthest = iter(np.argsort(-cost, kind="stable"))
     for empty in np.flatnonzero(counts == 0):
