@@ -92,8 +92,10 @@ class Images:
         held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest))
         with ExitStack() as looking:
             with held.lock:
+                if held.refused[0] == state.revision:
+                    raise self._too_large(manifest, held.refused[1])
                 if held.revision != state.revision:  # it may be lower, if the store was put back
-                    self._read_changes(manifest, state, held)
+                    self._read_changes(manifest, held)
                     self._cache.weigh(f"index {manifest.token}", held)
                 image = looking.enter_context(held.codes.looked_at())
             yield image
@@ -103,20 +105,18 @@ class Images:
         detail = f"index {manifest.name!r} takes {nbytes} bytes of memory; cache_bytes is {allowed}"
         return TooLarge(detail, limit="cache_bytes", allowed=allowed, value=nbytes)
 
-    def _read_changes(self, manifest: IndexManifest, state: IndexState, held: _Held) -> None:
+    def _read_changes(self, manifest: IndexManifest, held: _Held) -> None:
         """Read the blocks that have changed, until all blocks in memory belong to one revision.
 
         Each read is larger than the one before, so that it catches up with clients that change the index meanwhile.
         """
-        if held.refused[0] == state.revision:
-            raise self._too_large(manifest, held.refused[1])
         held.revision = -1  # until then, and if the store fails, the blocks belong to no revision
         most, ends_at, n_read, is_over = _BYTES_AT_ONCE, time.monotonic() + _READING_SECONDS, 0, False
         while not is_over:
             if time.monotonic() > ends_at and n_read > len(held.revisions):
                 raise StoreUnavailable(f"index {manifest.name!r} changes faster than it can be read")
             part = self._store.changes(manifest, held.revisions, most)
-            known, is_over = part.known_after(manifest, held.revisions)
+            known, is_over = part.known_after(held.revisions)
             size = part.state.size
             blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
             held.codes.change(blocks, size)

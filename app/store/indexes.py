@@ -123,11 +123,9 @@ class Part(NamedTuple):
     blocks: dict[int, Block]
     """Blocks by their numbers."""
 
-    def known_after(self, manifest: IndexManifest, known: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], bool]:
+    def known_after(self, known: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], bool]:
         """Return the revisions that a caller has after this part, and whether these are all."""
         n, there = len(self.revisions), [*self.blocks]
-        if n != -(-self.state.size // BLOCK):
-            raise StoreDamaged(f"index {manifest.name!r} has {self.state.size} vectors in {n} blocks")
         now = np.zeros(min(n, max(len(known), 1 + max(there, default=-1))), np.uint32)
         now[: len(known)] = known[: len(now)]
         now[there] = self.revisions[there]
@@ -274,31 +272,36 @@ class IndexStore(LivingStore[IndexManifest]):
                 raise StoreDamaged(f"the state of index {name!r} is missing")
             known = there
 
-    def changes(self, manifest: IndexManifest, known: NDArray[np.uint32], most: int) -> Part:
+    def changes(self, manifest: IndexManifest, known: NDArray[np.uint32], most: int, first: int = 0) -> Part:
         """Return blocks of an index whose revisions are not the known ones, and its state at the same moment.
 
-        They are the first such blocks: at least one, and more while those before it have fewer than `most` bytes.
+        They are the first such blocks, from number `first` on: at least one, and more while those before it have fewer
+        than `most` bytes. StoreDamaged if the index has not as many blocks as its size says.
         """
         with store_errors():
             there = known.astype("<u4").tobytes()
-            came = self._changes(keys=[self.key(manifest.name)], args=[manifest.token, there, most])
+            came = self._changes(keys=[self.key(manifest.name)], args=[manifest.token, there, most, first])
         found = cast("list[Any] | None", came)
         state = None if found is None else _state(found[0])
         if found is None or state is None:
             raise Gone
         blocks = {n: Block(codes, ids) for n, codes, ids in zip(found[2::3], found[3::3], found[4::3], strict=True)}
-        return Part(state, np.frombuffer(found[1], "<u4"), blocks)
+        revisions = np.frombuffer(found[1], "<u4")
+        if len(revisions) != -(-state.size // BLOCK):
+            raise StoreDamaged(f"index {manifest.name!r} has {state.size} vectors in {len(revisions)} blocks")
+        return Part(state, revisions, blocks)
 
     def verify(self, manifest: IndexManifest) -> None:
         """Raise StoreDamaged unless all blocks exist and are whole. Blocks change, so they have no digests."""
-        known, is_over = NONE_KNOWN, self.look(manifest.name, manifest) is None
-        while not is_over:
-            part = self.changes(manifest, known, 1)
+        there = self.look(manifest.name, manifest)
+        first, is_over = 0, there is None or not there[1].size
+        while not is_over:  # each block once, however often it is changed meanwhile
+            part = self.changes(manifest, NONE_KNOWN, 1, first)
             for number, block in part.blocks.items():
-                n = min(BLOCK, part.state.size - number * BLOCK)
+                first, n = number + 1, min(BLOCK, part.state.size - number * BLOCK)
                 if (len(block.codes), labels.count(block.ids)) != (BLOCK * _stride(manifest), n):
                     raise StoreDamaged(f"block {number} of index {manifest.name!r} is missing, or not whole")
-            known, is_over = part.known_after(manifest, known)
+            is_over = not part.blocks
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes], most: int) -> list[bytes | None]:
         """Return the vectors with the first of these ids, at least one, and more while they have up to `most` bytes.

@@ -177,6 +177,29 @@ def test_a_search_ends_although_the_index_changes_all_the_time(url: str, monkeyp
         found(reader, name)
 
 
+def test_a_check_ends_although_the_index_changes_all_the_time(
+    url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks at each of the eight blocks once, though the first one has changed whenever a block is read."""
+    services = process(url)
+    name = made(services, "checked")
+    upsert(services, name, [*range(1000)])
+    store = IndexStore(client)
+    manifest = store.find(name)
+    assert manifest is not None
+    read, seen = IndexStore.changes, list[int]()
+
+    def change_and_read(store: IndexStore, *asked: Any) -> Part:
+        upsert(services, name, [0], str(len(seen)))
+        part = read(store, *asked)
+        seen.extend(part.blocks)
+        return part
+
+    monkeypatch.setattr(IndexStore, "changes", change_and_read)
+    store.verify(manifest)
+    assert seen == [*range(8)]
+
+
 def test_long_ids_count_when_they_are_put(url: str, client: redis.Redis) -> None:
     """Codes alone would fit. An index that an earlier version has let grow is refused, and read once for that."""
     small, large = process(url, cache_bytes=100_000), process(url)

@@ -85,8 +85,8 @@ local function changed(blocks, size, bytes, of_ids, who, grown)
   for block in pairs(blocks) do
     if block < n_blocks(size) then redis.call('SETRANGE', touch(at('revisions')), 4 * block, written) end
   end
-  redis.call('HSET', touch(at('state')), 'size', size, 'revision', revision, 'bytes', bytes)
-  redis.call('HSET', at('state'), 'ids', of_ids, 'ids_at', revision)
+  local counts = {'size', size, 'revision', revision, 'bytes', bytes, 'ids', of_ids, 'ids_at', revision}
+  redis.call('HSET', touch(at('state')), unpack(counts))
   share_out(bytes, who, grown)
   live_on()
 end
