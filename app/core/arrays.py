@@ -421,14 +421,16 @@ SIGNATURE = "signature"
 
 def shared_by(answer: Answer) -> dict[int, int]:
     """Return the bytes of datasets' rows that an answer holds while it is sent, by the identity of their arrays."""
-    every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
-    return {key: nbytes for one in every if isinstance(one, RowBlocks) for key, nbytes in one.shared.items()}
+    return {key: nbytes for one in _parts(answer) if isinstance(one, RowBlocks) for key, nbytes in one.shared.items()}
 
 
 def held_bytes(answer: Answer) -> int:
     """Return the memory in bytes that an answer takes while it is sent."""
-    every = (one.columns if isinstance(one, OneHot) else one for one in answer.values())
-    return sum(one.held_bytes if isinstance(one, RowBlocks) else one.nbytes for one in every)
+    return sum(one.held_bytes if isinstance(one, RowBlocks) else one.nbytes for one in _parts(answer))
+
+
+def _parts(answer: Answer) -> Iterator[Array | RowBlocks | Ids]:
+    return (one.columns if isinstance(one, OneHot) else one for one in answer.values())
 
 
 def in_parts(array: Array | RowBlocks) -> Iterator[Array]:

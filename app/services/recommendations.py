@@ -236,6 +236,7 @@ class Recommendations(NamedTuple):
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
         every, found = list[Kernel](), dict[tuple[object, ...], float]()
+        own = task.every.dataset if isinstance(task.every, Reference) else None
         width, operations, taken = int(task.rows.shape[1]), 0, 0
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
             if not kernel.compares_sparse:
@@ -244,7 +245,6 @@ class Recommendations(NamedTuple):
             with _at_place(place):
                 if scale is not None:
                     rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
-                    own = task.every.dataset if isinstance(task.every, Reference) else None
                     by = scale.heuristic, kernel.metric, scale.named[0] if scale.named else own
                     if by not in found:
                         taken += 1 if isinstance(rows, np.ndarray) else 1 + rows.nnz // _MANY_ENTRIES

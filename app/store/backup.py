@@ -201,10 +201,12 @@ def restore(client: Client, path: Path, database: int | None = None) -> int:
         mark = Mark(id=data[-8:].hex(), state="restoring")
         every = _Backup(data, None).stored()
         there = sorted({key.database for key in every if not _is_in_every_store(key.name)})
-        if len(there) > 1 if database is None else database not in there:
+        if database is None and len(there) < 2:
+            database = there[0] if there else None
+        elif database not in there:
             named = ", ".join(map(str, there))
             raise BackupFailed(f"The backup has stores of the service in databases {named}: name one with --database.")
-        backup = _Backup(data, next(iter(there), None) if database is None else database)
+        backup = _Backup(data, database)
         _require_same_places(client, backup)
         _require_empty(client, mark)
         accepted = _mark_in(backup, mark)

@@ -21,7 +21,7 @@ always: nothing acknowledged. everysec: about the last second. rdb: everything s
 kernel last wrote back the append-only file. volatile: everything.
 """
 Topology = Literal["server", "cluster", "sentinel"]
-_COMMANDS = lua.commands()
+_PROBE, _COMMANDS = lua.read("probe"), lua.commands()
 _LONELY = "a server of the store is a replica that has lost its primary, and may lack the latest writes"
 _SAFEST: tuple[Durability, ...] = ("volatile", "rdb", "everysec", "always")
 
@@ -109,7 +109,7 @@ def check_writable(client: redis.Redis) -> list[str]:
     Raises:
         StoreUnavailable: no shard accepts writes: no server answers, or each is full or a replica, or lacks rights.
     """
-    probe = client.register_script(lua.read("probe"))
+    probe = client.register_script(_PROBE)
 
     def write(root: str) -> None:
         with store_errors():

@@ -87,10 +87,9 @@ def away(url: httpx.URL) -> Iterator[None]:
     except httpx.TransportError as error:
         if "CERTIFICATE_VERIFY_FAILED" in str(error):
             raise InvalidAnswer(f"{url} is not trusted: {error}") from error  # repeating the request would not help
-        said = str(error) or type(error).__name__
+        said, unsent = str(error) or type(error).__name__, isinstance(error, _UNSENT)
         if (proxy := _proxy_of(url)) is not None:
-            said = f"the proxy at {proxy} {'did not answer' if isinstance(error, _UNSENT) else 'failed'}: {said}"
-        unsent = isinstance(error, _UNSENT)
+            said = f"the proxy at {proxy} {'did not answer' if unsent else 'failed'}: {said}"
         hint = "; `bochner serve` starts a service" if unsent and url.host in ("localhost", "127.0.0.1", "::1") else ""
         raise ServiceAway(f"{url} does not answer: {said}{hint}", unsent) from error
 

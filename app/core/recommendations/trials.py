@@ -413,9 +413,11 @@ class _Trials:
 
     def all_of(self, every: list[list[Candidate]]) -> None:
         """Try candidates of increasing sizes, as far as they may be the best, and decide which is the best."""
+        if self._wanted.target_error is None and not self._effort.tried_narrower:
+            every = every[-1:]
         self._of = sum(map(len, every)) + self._effort.extensions + _LEADING_LATER
         if self._wanted.target_error is None:
-            self._narrowing(every[::-1] if self._effort.tried_narrower else every[-1:])
+            self._narrowing(every[::-1])
         else:
             self._growing(every)
         self._settle_best()

@@ -53,6 +53,22 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         feature_names_in_: names of the columns, if `fit` was called with a data frame.
     """
 
+    input: Any
+    url: str | None
+    key: str | None
+    name: str | None
+    ttl: int | None
+    at_once: int
+    progress: bool
+
+    @abstractmethod
+    def _asked(self, service: Connection) -> Spec:
+        """Return the requested spec, without `input_dim` and `input`."""
+
+    @abstractmethod
+    def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
+        """Return the answer for some rows, written into `out` if it is given."""
+
     @classmethod
     def from_spec(cls, spec: Mapping[str, Any], **arguments: Any) -> Self:
         """Return a transformer for the spec of a map, such as the `best` of a recommendation.
@@ -69,22 +85,6 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         of_fit["sampler"].pop("rows", None)
         known = {name: value for name, value in spec.items() if name in cls._get_param_names()}
         return cls(**({"s": None} | known | of_fit | arguments))
-
-    input: Any
-    url: str | None
-    key: str | None
-    name: str | None
-    ttl: int | None
-    at_once: int
-    progress: bool
-
-    @abstractmethod
-    def _asked(self, service: Connection) -> Spec:
-        """Return the requested spec, without `input_dim` and `input`."""
-
-    @abstractmethod
-    def _post(self, service: Connection, rows: Block, out: Array | None) -> Array:
-        """Return the answer for some rows, written into `out` if it is given."""
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Make the service build the map, unless it exists. Rows are sent only if the map is made from them.
