@@ -218,12 +218,12 @@ class Jobs:
             lambda asked, root: asked.zrangebylex(inside(root, INDEX), lowest, "+", start=0, num=looked_at + 1),
         )
         ids = [one.decode() for one in sorted(chain.from_iterable(listed))[: looked_at + 1]]
-        if not ids:
-            for root in self._places.roots:
-                identity.check(self._client, root)
         found: list[JobRecord] = []
         after = None
         stored = at_once(self._client, ids[:looked_at], lambda asked, one: asked.hgetall(self._key(one, "record")))
+        if not ids or not all(stored):  # a list must not lack what a backup will put back
+            for root in self._places.roots:
+                identity.check(self._client, root)
         wait = cache(partial(waiting_for, self._client))
         for job_id, fields in zip(ids, stored, strict=False):
             after = job_id
