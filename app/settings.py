@@ -135,8 +135,9 @@ class Settings(BaseSettings):
     max_bodies_bytes: SomeBytes = 1024 * MiB
     """Memory per process for the bodies of all requests being processed; beyond it, 503."""
     max_answers_bytes: SomeBytes = 1024 * MiB
-    """Memory per process for all long answers while they are sent. If an answer needs more, connections to clients that
-    read less than 256 KiB per second are ended; if there are none, the answer is 503.
+    """Memory per process for all long answers while they are sent, and as much again for maps and datasets that they
+    use. If an answer needs more, connections to clients that read less than 256 KiB per second are ended; if there are
+    none, the answer is 503.
     """
     max_builds: Count = 32
     """Maps per process that are being built or waiting; they do not count in `max_requests`; beyond it, 503."""

@@ -6,7 +6,7 @@ import math
 import time
 from bisect import bisect_right
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from functools import partial
@@ -166,11 +166,11 @@ class Held(NamedTuple):
 
     own: int
     shared: Mapping[int, int] = MappingProxyType({})
-    """Memory of datasets' rows, by the identity of their arrays: it counts once, however many answers hold it."""
+    """Memory of maps and of datasets' rows, by their identities: it counts once, however many answers hold it."""
 
     @property
-    def most(self) -> int:
-        """The memory if no other answer holds the same rows."""
+    def total(self) -> int:
+        """All this memory."""
         return self.own + sum(self.shared.values())
 
 
@@ -186,7 +186,7 @@ class Reader:
     """A client that reads an answer that holds memory; `abort` breaks its connection off."""
 
     def __init__(self, held: Held, abort: Callable[[], None] | None) -> None:
-        self.nbytes, self.shared, self.abort, self.owner = held.own, held.shared, abort, current_owner()
+        self.held, self.abort, self.owner = held, abort, current_owner()
         self.waited_for_since = inf
         """Time since which the next piece waits for the client to read the previous one; infinity if none waits."""
 
@@ -200,54 +200,67 @@ class Readers:
     """Clients that read long answers, and the memory of these answers.
 
     Args:
-        max_answers_bytes: bytes of answers that may be in memory. A single answer is always allowed.
+        most: bytes that all answers may have of their own, and as many that they may share. One is always allowed.
     """
 
-    def __init__(self, max_answers_bytes: int) -> None:
+    def __init__(self, most: int) -> None:
         self._there: dict[Reader, None] = {}
-        self.most = self._free = max_answers_bytes
-        self._of = Counter[str]()
-        self._holders = Counter[int]()
-        """Number of answers that hold the rows of a dataset, by the identity of the array."""
+        self.most = most
 
     @property
     def taken(self) -> int:
-        """Bytes of answers that are in memory."""
-        return self.most - self._free
+        """Bytes that answers hold."""
+        return sum(self._held)
 
     def enter(self, reader: Reader) -> None:
         """Reserve memory for an answer; raise NoRoom if there is not enough and no client gives way.
 
         A key that has an answer in memory gets more only if its answers then take no more than is free now.
         """
-        while self._needed(reader) > self._free and self._there:
+        while not self._has_room(reader):
             slow = [one for one in self._there if one.is_in_the_way]
             if not slow:
-                raise NoRoom(f"the answers that are being sent take {self.most - self._free} bytes")
+                raise NoRoom(f"the answers that are being sent take {self.taken} bytes")
             slowest = min(slow, key=lambda one: one.waited_for_since)
-            logger.warning("a client that reads %d bytes slowly makes room for others", slowest.nbytes)
+            logger.warning("a client that reads %d bytes slowly makes room for others", slowest.held.total)
             self.leave(slowest)
             if slowest.abort is not None:
                 slowest.abort()
-        own = self._of[reader.owner]
-        if reader.owner and own and own + self._needed(reader) > self._free:
-            raise NoRoom(f"{own} bytes are in the answers of this key; the {self._free} that are left are for others")
+        if reader.owner:
+            self._leave_some(reader)
         self._there[reader] = None
-        self._free -= self._needed(reader)
-        self._holders.update(reader.shared.keys())
-        self._of[reader.owner] += reader.nbytes
 
     def leave(self, reader: Reader) -> None:
         """Release the memory of an answer, unless that has happened already."""
-        if reader in self._there:
-            del self._there[reader]
-            self._holders = self._holders - Counter(reader.shared.keys())
-            self._free += self._needed(reader)
-            self._of[reader.owner] -= reader.nbytes
+        self._there.pop(reader, None)
 
-    def _needed(self, reader: Reader) -> int:
-        """Return the memory that an answer holds and no other one does."""
-        return reader.nbytes + sum(nbytes for key, nbytes in reader.shared.items() if not self._holders[key])
+    def _has_room(self, reader: Reader) -> bool:
+        with_it = _held_by([*self._there, reader])
+        return all(
+            before in (0, after) or after <= self.most for before, after in zip(self._held, with_it, strict=True)
+        )
+
+    def _leave_some(self, reader: Reader) -> None:
+        """Raise NoRoom if this key, which has an answer in memory, leaves too little to others."""
+        of_key = [one for one in self._there if one.owner == reader.owner]
+        mine, ours, after = map(_held_by, (of_key, [*of_key, reader], [*self._there, reader]))
+        for n, with_it, taken, more in zip(mine, ours, self._held, after, strict=True):
+            if n and more > taken and with_it > self.most - taken:
+                left = f"the {self.most - taken} that are left are for others"
+                raise NoRoom(f"{n} bytes are in the answers of this key; {left}")
+
+    @property
+    def _held(self) -> tuple[int, int]:
+        return _held_by(self._there)
+
+
+def _held_by(readers: Iterable[Reader]) -> tuple[int, int]:
+    """Return the memory that answers have of their own, and that which they share or might share."""
+    own, shared = 0, dict[int, int]()
+    for reader in readers:
+        own += reader.held.own
+        shared.update(reader.held.shared)
+    return own, sum(shared.values())
 
 
 Result = TypeVar("Result")

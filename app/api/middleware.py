@@ -265,7 +265,7 @@ class Content:
             nonlocal reader
             if message["type"] == "http.response.start":
                 held = _answer_memory(message, scope["state"])
-                if held.most > _SHORT_BYTES:
+                if held.total > _SHORT_BYTES:
                     entering = Reader(held, scope["state"].get("abort"))
                     self._readers.enter(entering)
                     reader = entering

@@ -354,7 +354,7 @@ class RowBlocks:
     rows_bytes: int = 0
     """Bytes of the request's rows, which are held until the last block is made."""
     shared: Mapping[int, int] = field(default_factory=dict)
-    """Bytes of a dataset's rows, held as long, by the identity of their arrays: several answers may share them."""
+    """Bytes of a map and of a dataset's rows, held as long, by their identities: several answers may share them."""
 
     @property
     def nbytes(self) -> int:
@@ -420,7 +420,7 @@ SIGNATURE = "signature"
 
 
 def shared_by(answer: Answer) -> dict[int, int]:
-    """Return the bytes of datasets' rows that an answer holds while it is sent, by the identity of their arrays."""
+    """Return the bytes of maps and datasets that an answer holds while it is sent, by their identities."""
     return {key: nbytes for one in _parts(answer) if isinstance(one, RowBlocks) for key, nbytes in one.shared.items()}
 
 

@@ -6,6 +6,7 @@ exceeded.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from math import inf, prod
 from typing import Any
@@ -41,6 +42,7 @@ BLOCK_BYTES = 1 << 23
 
 
 def make_result(
+    feature_map: FeatureMap,
     x: Rows,
     row: tuple[tuple[int, ...], np.dtype[Any]],
     operations: int,
@@ -53,6 +55,7 @@ def make_result(
     """Return the result of `make` for the rows x, as a whole or in blocks, each of at most `max_result_bytes`.
 
     Args:
+        feature_map: map that makes the result.
         x: rows of the request.
         row: shape and dtype of one row of the result.
         operations: multiplications that the result takes.
@@ -76,8 +79,8 @@ def make_result(
         return make(x)
     check()
     blocks = [*row_blocks(n, most // row_bytes)]
-    of_rows = own_bytes(x), shared_bytes(x)
-    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, *of_rows)
+    shared = {**shared_bytes(x), id(feature_map): feature_map.bytes}
+    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, own_bytes(x), shared)
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:
@@ -90,6 +93,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
         TooLarge: a row of the result, or the work, exceeds a limit.
     """
     features = make_result(
+        feature_map,
         x,
         ((feature_map.n_output,), feature_map.gram_dtype),
         feature_map.operations(x),
@@ -184,8 +188,8 @@ def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_nu
             hashing.check_rows(x, "/vectors")
 
     row = written.row(s, hashing.spec.input_dim)
-    operations = hashing.operations(x)
-    hashed = make_result(x, row, operations, per_number, limits, check, lambda rows: hashing.codes(rows, written))
+    make = partial(hashing.codes, encoder=written)
+    hashed = make_result(hashing, x, row, hashing.operations(x), per_number, limits, check, make)
     if written.encoding is not Encoding.one_hot:
         return {"codes": hashed}
     return {"codes": OneHot(hashed, s << written.bits, ~hashing.find_rows_without_code(x))}

@@ -1,6 +1,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextvars import Context
 from typing import Any
 
 import pytest
@@ -116,18 +117,39 @@ def test_an_answer_without_room_is_refused_and_none_of_it_is_sent() -> None:
     assert b'"setting":"BOCHNER_MAX_ANSWERS_BYTES"' in body["body"]
 
 
-def test_rows_of_a_dataset_count_once_until_no_answer_holds_them() -> None:
-    """Whether the cache still has them or not."""
-    readers, rows = Readers(100), Held(10, {1: 40})
+def test_maps_and_rows_of_datasets_count_once_until_no_answer_holds_them() -> None:
+    """Whether the cache still has them or not, and apart from what answers have of their own."""
+    readers, rows = Readers(100), Held(10, {1: 80})
     first, second = Reader(rows, None), Reader(rows, None)
-    for one, taken in ((first, 50), (second, 60)):
+    for one, taken in ((first, 90), (second, 100)):
         readers.enter(one)
         assert readers.taken == taken
     with pytest.raises(NoRoom):
         readers.enter(Reader(Held(1, {2: 40}), None))
+    ordinary, large = Reader(Held(80), None), Reader(Held(1, {2: 999}), None)
+    readers.enter(ordinary)
+    with pytest.raises(NoRoom):
+        readers.enter(Reader(Held(1, {1: 80}), None))
+    readers.leave(ordinary)
     readers.leave(first)
-    assert readers.taken == 50
+    assert readers.taken == 90
     readers.leave(second)
     assert readers.taken == 0
-    readers.enter(Reader(Held(1, {2: 99}), None))
-    assert readers.taken == 100
+    readers.enter(Reader(Held(90), None))
+    readers.enter(large)  # as nothing else is shared
+    readers.enter(Reader(Held(1, {2: 999}), None))
+
+
+def test_a_key_that_holds_a_map_gets_another_only_if_as_much_is_left_to_others() -> None:
+    readers, a = Readers(100), of("a")
+
+    def enter(owner: Context, held: Held) -> None:
+        owner.run(readers.enter, owner.run(Reader, held, None))
+
+    enter(a, Held(1, {1: 40}))
+    enter(a, Held(1, {1: 40}))
+    enter(a, Held(1, {2: 20}))
+    with pytest.raises(NoRoom, match="60 bytes are in the answers of this key; the 40 that are left are for others"):
+        enter(a, Held(1, {3: 1}))
+    enter(of("b"), Held(1, {3: 40}))
+    enter(a, Held(1, {3: 40}))
