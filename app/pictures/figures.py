@@ -54,7 +54,7 @@ def svg(drawing: Drawing) -> bytes:
     """Return the drawing as an SVG document; always the same bytes for the same drawing."""
     buffer = io.StringIO()
     with _draw_figure(drawing) as figure:
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
+        figure.savefig(buffer, format="svg", bbox_inches="tight", transparent=True, metadata={"Date": None})
     document = _PATH.sub(_short, buffer.getvalue().replace(INK, "currentColor"))
     inside = document.index(">", document.index("<svg")) + 1
     return (document[:inside] + _STYLE + document[inside:]).encode()
@@ -64,7 +64,7 @@ def png(drawing: Drawing) -> bytes:
     """Return the drawing as a PNG image on white; always the same bytes for the same drawing."""
     buffer = io.BytesIO()
     with _draw_figure(drawing) as figure:
-        figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+        figure.savefig(buffer, format="png", bbox_inches="tight", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
 

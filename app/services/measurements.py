@@ -157,6 +157,7 @@ class Measurements(NamedTuple):
 
     def _submit(self, measurement: Measurement, checkpoint: Checkpoint | None, owner: str) -> JobRecord:
         rows, references = measurement.given.rows, measurement.given.references
+        datasets = ", ".join(dict.fromkeys(one.dataset for one in references.values()))
         payload = {
             **measurement.subject,
             "options": measurement.options.model_dump_json(),
@@ -168,7 +169,7 @@ class Measurements(NamedTuple):
             measurement.kind,
             payload,
             attachments={member: attach_rows(rows[member]) for member in rows if member not in references},
-            subject=measurement.subject,
+            subject={**measurement.subject, **({"dataset": datasets} if datasets else {})},
             checkpoint=checkpoint,
             owner=owner,
         )

@@ -331,7 +331,7 @@ class Recommendations(NamedTuple):
         }
         return Measurement(
             kind=RECOMMEND,
-            subject={},
+            subject={"kernel": ", ".join(dict.fromkeys(kernel.kind for kernel in kernels))},
             options=options.model_copy(update=numbers),
             given=given,
             digests=dataset_digests(digests),

@@ -71,7 +71,7 @@ def learned(page: "Page", name: str, iterations: int) -> None:
     sampler(page, "global_adaptive")
     page.get_by_label("Box", exact=False).first.fill("4")
     page.get_by_label("Iterations").fill(str(iterations))
-    page.get_by_text("It takes a job").wait_for()
+    page.get_by_text("Built by a job").wait_for()
     button(page, "Create the map").click()
     heading(page, name).wait_for()
 
@@ -123,14 +123,14 @@ def test_a_map_is_created_found_looked_at_and_deleted(page: "Page", http: httpx.
     page.get_by_label("Frequencies").fill("128")
     page.get_by_text("take 64 or 128").wait_for(state="detached")
     page.get_by_label("Seed").fill(str((1 << 64) - 1))
-    told = {name: figure(page, name) for name in ("Columns of a row", "Kept")}
+    told = {name: figure(page, name) for name in ("Columns of a row", "Size")}
     assert http.get("/v1/maps/made-here").status_code == 404, "a preview keeps nothing"
     button(page, "Create the map").click()
     heading(page, "made-here").wait_for()
     record = http.get("/v1/maps/made-here").json()
     assert (record["spec"]["sampler"]["kind"], record["spec"]["kernel"]["length_scale"]) == ("sobol", 5)
     assert told["Columns of a row"] == "256" == figure(page, "Columns of a row")
-    assert told["Kept"] == figure(page, "Kept")
+    assert told["Size"] == figure(page, "Size")
     assert record["spec"]["seed"] == (1 << 64) - 1, "a double has 53 bits of them"
     assert record["digest"] in page.locator("main").inner_text()
     spectrum = page.get_by_role("img", name="128 frequencies in coordinates 0 and 1")
@@ -156,7 +156,7 @@ def test_a_learned_map_is_watched_while_it_is_built(page: "Page", http: httpx.Cl
 
     wait_for(drawn, 60)
     assert len(seen) >= 3, "it moves"
-    page.get_by_role("heading", name="What learning came to").wait_for()
+    page.get_by_role("heading", name="Report of learning").wait_for()
     assert http.get("/v1/maps/learned").json()["status"] == "ready"
     remove(page)
 
@@ -249,6 +249,57 @@ def test_a_map_is_recommended_for_rows_that_are_kept_as_a_dataset(page: "Page", 
     button(page, "Delete kept-here").click()
     button(page, "Delete it").click()
     page.get_by_role("row", name="kept-here").wait_for(state="detached")
+
+
+def test_a_map_is_recommended_by_labels_for_several_kernels(page: "Page") -> None:
+    """The labels are a column of words beside the numbers; posted is what the form says."""
+    rng = np.random.default_rng(5)
+    lines = [f"{x:.3f},{y:.3f},{'near' if x * x + y * y < 1 else 'far'}" for x, y in rng.standard_normal((120, 2))]
+    page.get_by_role("link", name="Recommend").click()
+    page.get_by_label("Paste rows").fill("\n".join(lines))
+    page.get_by_label("Labels").select_option("the column of words")
+    page.get_by_label("Prepare rows").select_option("standardize")
+    button(page, "Compare with another kernel").click()
+    page.get_by_role("group", name="Kernel 2").get_by_label("Kind", exact=True).select_option("laplacian")
+    page.get_by_label("Output columns").fill("16")
+    page.get_by_label("Seeds").fill("2")
+    page.get_by_label("Mode").select_option("quick: wider intervals")
+    with page.expect_request("**/v1/recommendations") as asked:
+        button(page, "Recommend a map").click()
+    body = asked.value.post_data_json
+    assert [len(body["vectors"]), len(body["vectors"][0]), {*body["y"]}] == [120, 2, {"near", "far"}]
+    assert [body["input"], body["mode"], body["seeds"], body["budget"]] == ["standardize", "quick", 2, 16]
+    assert [kernel["kind"] for kernel in body["kernel"]] == ["gaussian", "laplacian"]
+    page.get_by_role("heading", name="All that was tried").wait_for(timeout=90_000)
+    table = page.get_by_role("table", name="The ranking, the best first").inner_text()
+    assert all(word in table for word in ("Score", "gaussian, length scale", "laplacian, length scale"))
+    assert 0.3 < float(figure(page, "Score without a map: linear")) < 0.9
+    page.get_by_role("link", name="Jobs").click()
+    page.get_by_role("cell", name="recommend gaussian, laplacian").first.wait_for()
+
+
+def test_maps_are_sorted_and_those_of_pipelines_folded(page: "Page", http: httpx.Client) -> None:
+    spec = {
+        "input_dim": 3,
+        "kernel": {"kind": "gaussian", "length_scale": 1},
+        "sampler": {"kind": "monte_carlo"},
+        "s": 9,
+    }
+    for name, s in (("sklearn-0a", 9), ("wide", 99)):
+        assert http.put(f"/v1/maps/{name}", json=spec | {"s": s}).status_code == 201
+    page.reload()
+    button(page, "Show 1 map made by pipelines").wait_for()
+    assert page.get_by_role("link", name="sklearn-0a").count() == 0
+    button(page, "Show 1 map made by pipelines").click()
+    names = page.locator("tbody th[scope=row]")
+    assert names.all_inner_texts() == sorted(names.all_inner_texts())
+    button(page, "Columns").click()
+    columns = [int(one.replace(",", "")) for one in page.locator("tbody td:nth-child(5)").all_inner_texts()]
+    assert columns == sorted(columns)
+    button(page, "Columns ↑").click()
+    assert page.locator("tbody td:nth-child(5)").all_inner_texts() == [f"{one:,}" for one in reversed(columns)]
+    for name in ("sklearn-0a", "wide"):
+        http.delete(f"/v1/maps/{name}")
 
 
 def test_the_page_serves_by_keyboard_by_screen_reader_and_on_a_telephone(page: "Page", http: httpx.Client) -> None:

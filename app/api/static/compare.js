@@ -77,7 +77,7 @@ function Made({ of, made, rows }) {
   const few = first(of, 8);
   const shown = lists({ ...few, values: few.values }).map((row, i) => [String(i), ...row.slice(0, columns)]);
   return html`<h3>${made === "codes" ? "Codes" : "Features"}</h3>
-    <${Notice} kind="warn" title="Take care">${of.warning}<//>
+    <${Notice} kind="warn" title="Warning">${of.warning}<//>
     <p role="status">${counted(of.n, "row")} of ${count(of.d / of.perEntry)} ${made}${
       of.perEntry > 1 ? ", each in two columns: real and imaginary part" : ""
     }${rows?.n > of.n ? `; you have ${counted(rows.n, "row")}` : ""}.</p>

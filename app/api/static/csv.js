@@ -31,7 +31,7 @@ function hasNames([names, row]) {
   return row !== undefined && names.some((cell, j) => !isNumber(cell) && row[j] !== undefined && isNumber(row[j]));
 }
 
-/** Rows { n, d, values, note } of a text of numbers. A line of names, and columns without numbers, are left out. */
+/** Rows { n, d, values, note, texts } of a text of numbers. A line of names is left out; `texts` are columns of words. */
 export function parse(text) {
   const cells = cellsIn(text);
   const leftOut = [];
@@ -53,5 +53,7 @@ export function parse(text) {
       values[i * columns.length + place] = row[j] === "" ? NaN : Number(row[j]);
     }),
   );
-  return { n: cells.length, d: columns.length, values, note: leftOut.length ? `Left out: ${leftOut.join(", ")}.` : "" };
+  const texts = [...Array(width).keys()].filter((j) => !columns.includes(j)).map((j) => cells.map((row) => row[j]));
+  const note = leftOut.length ? `Left out: ${leftOut.join(", ")}.` : "";
+  return { n: cells.length, d: columns.length, values, note, texts };
 }

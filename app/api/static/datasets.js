@@ -27,7 +27,7 @@ export function Datasets() {
       page.value?.datasets.length > 0 &&
       html`<div class="scroll" tabindex="0" role="region" aria-label="Datasets"><table class="list">
       <caption class="unseen">Datasets in order of their names</caption>
-      <thead><tr>${["Name", "Rows", "Columns", "Size", "Put", "Until", ""].map(
+      <thead><tr>${["Name", "Rows", "Columns", "Size", "Added", "Expires", ""].map(
         (title) => html`<th scope="col">
         ${title || html`<span class="unseen">Delete</span>`}</th>`,
       )}</tr></thead>
@@ -38,7 +38,7 @@ export function Datasets() {
         <td class="number">${count(one.shape[1])}</td>
         <td class="number">${size(one.bytes)}</td>
         <td>${ago(one.created_at)}</td>
-        <td>${one.expires_at ?? "for ever"}</td>
+        <td>${one.expires_at ?? "never"}</td>
         <td><button type="button" class="danger" aria-label=${`Delete ${one.name}`}
           onClick=${() => setRemoved(one.name)}>Delete</button></td>
       </tr>`,
@@ -64,7 +64,7 @@ function Put({ onPut }) {
       return name;
     });
   };
-  return html`<section><h2>Keep rows</h2>
+  return html`<section><h2>Add a dataset</h2>
     <form onSubmit=${put}>
       <${Rows} onRows=${(found) => setRows(found?.values ? found : null)} />
       <label>Name <input required pattern=${NAME} spellcheck="false" value=${name}

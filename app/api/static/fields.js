@@ -93,7 +93,7 @@ function More({ isWrong, children }) {
     if (isWrong) setOpen(true);
   }, [isWrong]);
   return html`<details open=${open} onToggle=${(event) => setOpen(event.target.open)}>
-    <summary>More of it</summary>${children}</details>`;
+    <summary>More options</summary>${children}</details>`;
 }
 
 // What one kind shares with another: lengths, boxes and sizes. Choices of one may not be there in the other.

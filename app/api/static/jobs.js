@@ -14,9 +14,10 @@ const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
 
 /** What a job is about, with links. */
 export function Subject({ job }) {
-  const { map, diagnostic } = job.subject ?? {};
-  const link = map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`;
-  return html`${words(job.kind)} ${diagnostic ? `(${words(diagnostic)}) ` : ""}${link}`;
+  const { map, diagnostic, index, kernel, dataset } = job.subject ?? {};
+  return html`${words(job.kind)} ${diagnostic ? `(${words(diagnostic)}) ` : ""}
+    ${map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`}
+    ${[index, kernel && words(kernel), dataset && `on ${dataset}`].filter(Boolean).join(" ")}`;
 }
 
 const secondsOf = (job) => (new Date(job.ended_at) - new Date(job.started_at)) / 1000;
@@ -57,6 +58,8 @@ export function JobProgress({ id, onEnd }) {
       <${Figure} name="Done">${percent} %<//>
       <${Figure} name="Steps">${count(job.step)} of ${count(job.of)}<//>
       <${Figure} name="Submitted">${ago(job.created_at)}<//>
+      ${job.started_at && html`<${Figure} name="Started">${ago(job.started_at)}<//>`}
+      ${job.ended_at && html`<${Figure} name="Ended">${ago(job.ended_at)}<//>`}
       ${
         ended
           ? job.started_at && html`<${Figure} name="Took">${duration(secondsOf(job))}<//>`
@@ -119,13 +122,14 @@ export function Jobs() {
       jobs.value?.length > 0 &&
       html`<div class="scroll" tabindex="0" role="region" aria-label="Jobs"><table class="list">
       <caption class="unseen">Jobs, the newest first</caption>
-      <thead><tr>${["Job", "State", "Progress", "Begun", "Id"].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
+      <thead><tr>${["Job", "State", "Progress", "Submitted", "Took", "Id"].map((title) => html`<th scope="col">${title}</th>`)}</tr></thead>
       <tbody>${jobs.value.map(
         (job) => html`<tr key=${job.id}>
         <td><${Subject} job=${job} /></td>
         <td><${Badge} state=${job.state} /></td>
         <td><progress max="1" value=${job.progress} aria-label=${`Progress of ${job.id}`} /></td>
         <td>${ago(job.created_at)}</td>
+        <td>${job.started_at && job.ended_at ? duration(secondsOf(job)) : "–"}</td>
         <td><a href=${`#/jobs/${job.id}`} onClick=${() => setFollowed(job.id)}><code>${job.id.slice(0, 8)}</code></a></td>
       </tr>`,
       )}</tbody>

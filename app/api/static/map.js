@@ -61,7 +61,7 @@ export function MapHead({ name, tab, Tab }) {
 const Overview = ({ map }) => html`
   <${Figures} map=${map} />
   <${Spectrum} map=${map} />
-  ${map.report && html`<section><h2>What learning came to</h2><${Numbers} of=${map.report} /></section>`}
+  ${map.report && html`<section><h2>Report of learning</h2><${Numbers} of=${map.report} /></section>`}
   <${Spec} map=${map} />`;
 
 function Figures({ map }) {
@@ -70,7 +70,7 @@ function Figures({ map }) {
     <${Figure} name="Numbers in a vector">${count(map.spec.input_dim)}<//>
     <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
     <${Figure} name=${heading(map.family.s)}>${count(map.n_frequencies)}<//>
-    <${Figure} name="Kept">${size(map.bytes)}<//>
+    <${Figure} name="Size">${size(map.bytes)}<//>
     <${Figure} name="Precision">${map.spec.dtype}<//>
     <${Figure} name="Form">${hashes ? "codes" : words(map.spec.form)}${map.spec.normalize ? ", unit norm" : ""}<//>
   </dl>`;
@@ -86,7 +86,7 @@ const Spec = ({ map }) => html`<section>
         .join(", ") || "–"
     }</dd></div>
     <div><dt>Created</dt><dd>${map.created_at}</dd></div>
-    ${map.expires_at && html`<div><dt>Deleted</dt><dd>${map.expires_at}, unless it is used before</dd></div>`}
+    ${map.expires_at && html`<div><dt>Expires</dt><dd>${map.expires_at}, unless it is used before</dd></div>`}
   </dl>
   <details open><summary>Spec</summary>
     <pre tabindex="0" role="region" aria-label="Spec">${stringify(map.spec, 2)}</pre></details>

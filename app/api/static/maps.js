@@ -3,9 +3,9 @@
 import { Badge, Heading, Loading, Notice } from "./parts.js";
 import { askJson } from "./service.js";
 import { html, useLoaded, useSettled, useState } from "./view.js";
-import { ago, count, size, words } from "./words.js";
+import { ago, count, counted, size, words } from "./words.js";
 
-const PAGE = 50;
+const PAGE = 200;
 
 function Row({ record }) {
   const { name, status, spec, warnings } = record;
@@ -25,11 +25,41 @@ function Row({ record }) {
   </tr>`;
 }
 
-const HEAD = ["Name", "Kernel", "Sampler", "Input", "Columns", "Size", "Created", "Status"];
-const NUMBERS = new Set(["Input", "Columns", "Size"]);
+// The columns: title, whether it has numbers, and what to sort by.
+const COLUMNS = [
+  ["Name", false, (map) => map.name],
+  ["Kernel", false, (map) => map.spec.kernel?.kind ?? ""],
+  ["Sampler", false, (map) => map.spec.sampler?.kind ?? ""],
+  ["Input", true, (map) => map.spec.input_dim],
+  ["Columns", true, (map) => map.n_output ?? 0],
+  ["Size", true, (map) => map.bytes],
+  ["Created", false, (map) => map.created_at],
+  ["Status", false, (map) => map.status],
+];
+// Pipelines of the client name the maps that they make with this.
+const OF_PIPELINES = "sklearn-";
+
+/** The maps of a page in an order: [column, direction]. */
+function sorted(maps, [column, direction]) {
+  const by = COLUMNS[column][2];
+  const compare = (one, other) => (by(one) < by(other) ? -1 : Number(by(one) > by(other)));
+  return [...maps].sort((one, other) => direction * compare(one, other));
+}
+
+function Head({ order: [column, direction], onOrder }) {
+  return html`<thead><tr>${COLUMNS.map(
+    ([title, isNumber], place) => html`<th scope="col" class=${isNumber ? "number" : ""}
+      aria-sort=${place === column ? (direction > 0 ? "ascending" : "descending") : null}>
+      <button type="button" class="bare" onClick=${() => onOrder([place, place === column ? -direction : 1])}>${title}${
+        place === column ? (direction > 0 ? " ↑" : " ↓") : ""
+      }</button></th>`,
+  )}</tr></thead>`;
+}
 
 function List({ prefix }) {
   const [cursors, setCursors] = useState([]);
+  const [order, setOrder] = useState([0, 1]);
+  const [unfolded, setUnfolded] = useState(prefix.startsWith(OF_PIPELINES));
   const cursor = cursors.at(-1);
   const page = useLoaded(
     (signal) => {
@@ -42,16 +72,22 @@ function List({ prefix }) {
   if (!page.value) return html`<${Loading} what="Loading the maps" />`;
   const { maps, next } = page.value;
   if (!maps.length && !cursors.length) return html`<${Nothing} prefix=${prefix} />`;
+  const shown = maps.filter((one) => unfolded || !one.name.startsWith(OF_PIPELINES));
+  const folded = maps.length - shown.length;
   return html`
-    <p class="unseen" role="status">${maps.length} maps are shown.</p>
+    <p class="unseen" role="status">${counted(shown.length, "map")} shown.</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Maps">
       <table class="list">
-        <caption class="unseen">Maps in order of their names</caption>
-        <thead><tr>${HEAD.map((title) => html`<th scope="col" class=${NUMBERS.has(title) ? "number" : ""}>${title}</th>`)}
-        </tr></thead>
-        <tbody>${maps.map((record) => html`<${Row} record=${record} key=${record.name} />`)}</tbody>
+        <caption class="unseen">Maps</caption>
+        <${Head} order=${order} onOrder=${setOrder} />
+        <tbody>${sorted(shown, order).map((record) => html`<${Row} record=${record} key=${record.name} />`)}</tbody>
       </table>
     </div>
+    ${
+      folded > 0 &&
+      html`<p><button type="button" class="plain" onClick=${() => setUnfolded(true)}>
+        Show ${counted(folded, "map")} made by pipelines</button></p>`
+    }
     ${
       (next || cursors.length > 0) &&
       html`<div class="actions">

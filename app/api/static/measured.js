@@ -51,7 +51,7 @@ export function Waiting({ job }) {
   const [problem, setProblem] = useState(null);
   if (!job || job.ended_at) return null;
   const cancel = () => askJson(pathOf("jobs", job.id), { method: "DELETE" }).catch(setProblem);
-  return html`<div class="job"><div class="line">It takes a job <${Badge} state=${job.state} />
+  return html`<div class="job"><div class="line">Running as a job <${Badge} state=${job.state} />
       <button type="button" class="danger" onClick=${cancel}>Cancel</button></div>
     <progress max="1" value=${job.progress} aria-label="Progress" /><${Notice} problem=${problem} /></div>`;
 }
@@ -66,7 +66,7 @@ export function Measured({ value, label, open = false }) {
   if (value.job) return html`<${Unanswered} job=${value.job} />`;
   const { warnings, ...numbers } = value.document;
   return html`
-    ${warnings?.length > 0 && html`<${Notice} kind="warn" title="Take care">${warnings.join(" ")}<//>`}
+    ${warnings?.length > 0 && html`<${Notice} kind="warn" title="Warning">${warnings.join(" ")}<//>`}
     <${Picture} blob=${value.picture} label=${label} />
     <details open=${open || !value.picture}><summary>Numbers</summary><${Numbers} of=${numbers} name=${label} /></details>`;
 }

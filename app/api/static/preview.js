@@ -27,18 +27,18 @@ function Figures({ of, family }) {
   return html`<dl class="figures">
     <${Figure} name="Columns of a row">${most}${count(of.n_output)}<//>
     <${Figure} name=${heading(family.s)}>${most}${count(of.n_frequencies)}<//>
-    <${Figure} name="Kept">${most}${size(of.bytes)}<//>
+    <${Figure} name="Size">${most}${size(of.bytes)}<//>
     <${Figure} name="Memory to build">${size(of.building_bytes)}<//>
     <${Figure} name="Time to build" note=${of.at_once ? "at once" : "by a job"}>${time}<//>
-    <${Figure} name="A row of the answer">${size(of.n_output * entryBytes(of.spec, family))}<//>
+    <${Figure} name="Size of an answer row">${size(of.n_output * entryBytes(of.spec, family))}<//>
   </dl>`;
 }
 
 /** The preview beside the form; `preview` is as `useLoaded` has it. */
 export function Preview({ preview: { value, problem, loading }, family, name, spec, busy }) {
-  const job = html`<${Notice} kind="info" title="It takes a job">
+  const job = html`<${Notice} kind="info" title="Built by a job">
     Building goes on after the answer, and you can watch it.<//>`;
-  return html`<h2>What it comes to</h2>
+  return html`<h2>Summary</h2>
     <div class=${loading ? "fading" : ""} role="status">
       ${problem && html`<${Notice} problem=${problem} title="No such map" />`}
       ${value && html`<${Figures} of=${value} family=${family} /><${Warnings} warnings=${value.warnings} />${!value.at_once && job}`}

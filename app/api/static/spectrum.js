@@ -46,8 +46,8 @@ function Drawn({ map, array }) {
     <div class="line"><h2>${title}</h2>
       ${
         d > 1 &&
-        html`<${Coordinate} name="Across" of=${d} value=${one} onChange=${setFirst} />
-        <${Coordinate} name="Up" of=${d} value=${two} onChange=${setSecond} />`
+        html`<${Coordinate} name="x axis" of=${d} value=${one} onChange=${setFirst} />
+        <${Coordinate} name="y axis" of=${d} value=${two} onChange=${setSecond} />`
       }
     </div>
     <p>${of > n ? `The first ${count(n)} of ${count(of)}` : `All ${count(n)}`} ${array}, in two of ${count(d)} coordinates, and

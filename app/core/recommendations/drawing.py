@@ -1,6 +1,7 @@
 """Figure of a ranking: error or score against columns, with a colour for each kind of sampler, and the best spec."""
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ _REACH = 30.0
 _LARGEST_ERROR = 2.0
 # Curves are shifted sideways within this many doublings of the columns, as most trials have the same columns.
 _SPREAD = 0.4
+# Most curves that can be told apart: those with the best trials are drawn.
+_MOST_CURVES = 12
 # Scores that are this many times farther behind the best than the median is are shown by arrows at the edge.
 _BEHIND = 4.0
 
@@ -34,18 +37,20 @@ def drawing(answer: Ranking, of: str) -> Drawing:
     `of` says in the title whose maps they are. Values that would squeeze the rest are arrows at the edge, with their
     size.
     """
-    ranked = answer["ranked"]
-    is_scored = ranked[0]["score_mean"] is not None
+    best, *others = sorted(answer["ranked"], key=lambda trial: trial["spec"] != answer["best"])
+    is_scored = best["score_mean"] is not None
+    every: dict[str, list[RankedTrial]] = {}
+    for trial in (best, *others):
+        every.setdefault(_curve_label(trial["spec"]), []).append(trial)
+    found = dict(islice(every.items(), _MOST_CURVES))
+    ranked = [trial for trials in found.values() for trial in trials]
     curves = _curves([trial["spec"] for trial in ranked])
-    found: dict[str, list[RankedTrial]] = {}
-    for trial in ranked:
-        found.setdefault(_curve_label(trial["spec"]), []).append(trial)
+    few = f", the best {len(found)} of {len(every)} curves" if len(found) < len(every) else ""
     low, high = reach = _reach([_value(trial, is_scored)[0] for trial in ranked], is_scored)
     marks: list[Mark] = []
     for number, (drawn, trials) in enumerate(found.items()):
         aside = 2 ** (_SPREAD * (number / len(found) - 0.5))
         marks += _marks(sorted(trials, key=lambda trial: trial["n_output"]), curves[drawn], reach, is_scored, aside)
-    best = next(trial for trial in ranked if trial["spec"] == answer["best"])
     marks.append(
         Star(
             best["n_output"] * 2 ** (-_SPREAD / 2),
@@ -57,13 +62,13 @@ def drawing(answer: Ranking, of: str) -> Drawing:
         marks,
         x_label="output columns",
         y_label="score of the labels" if is_scored else "relative Frobenius error",
-        title=f"mean ± standard deviation over maps of other seeds, {answer['reported_rows']:,} rows",
+        title=f"mean ± standard deviation over maps of other seeds, {answer['reported_rows']:,} rows{few}",
         x_scale="log2",
         y_scale="linear" if is_scored else "log",
         y_range=reach,
         legend_beside=True,
     )
-    kernels = {kernel_name(spec["kernel"]) for spec in (trial["spec"] for trial in ranked)}
+    kernels = {kernel_name(trial["spec"]["kernel"]) for trial in answer["ranked"]}
     kernel = kernels.pop() if len(kernels) == 1 else f"{len(kernels)} kernels"
     return Drawing([[panel]], row_height=4.8, title=f"Maps for {of}: {kernel}")
 

@@ -71,3 +71,12 @@ def test_the_winner_has_a_star_even_where_it_is_far_better_than_all_others() -> 
     assert star.y == panel.y_range[0] > 0.05
     (arrow,) = (mark for mark in panel.marks if isinstance(mark, Beyond))
     assert (arrow.above, arrow.says, arrow.x) == (False, "1e-09", star.x)
+
+
+def test_of_many_curves_the_best_are_drawn_and_the_title_says_so() -> None:
+    trials = [({"kind": "sobol", "skip": k}, 64, 0.1 * (k + 1)) for k in range(15)]
+    panel = panel_of(ranking(trials))
+    curves = [mark for mark in panel.marks if isinstance(mark, Curve)]
+    assert sorted(y for mark in curves for y in mark.y) == [value for *_, value in trials[:12]]
+    assert panel.title is not None
+    assert panel.title.endswith(", the best 12 of 15 curves")
