@@ -59,6 +59,7 @@ class ErrorAt(Described):
     parameter: str | None = None
     """Name of the query or path parameter with the error."""
     detail: str
+    """What is wrong there."""
 
 
 class Problem(Described):
@@ -67,7 +68,9 @@ class Problem(Described):
     type: str = Field(json_schema_extra={"enum": [f"/problems/{slug}" for slug in KINDS]})
     """Kind of problem: /problems/<slug>, a page of this service that explains it."""
     title: str
+    """Kind of the problem, in words."""
     status: int
+    """Status code of the answer."""
     detail: str
     """Explanation: what the request contained, and what was expected."""
     instance: str
@@ -75,6 +78,7 @@ class Problem(Described):
     error: str | None = None
     """Copy of `detail` for paths below /v2, whose protocol expects it here."""
     errors: list[ErrorAt] | None = None
+    """Each thing that is wrong, if they are several or have a place in the request."""
     limit: str | None = None
     """Name of the limit that was exceeded."""
     value: int | float | None = None

@@ -144,9 +144,20 @@ def _answer_of(
 
 
 _WHOLE = list_of({"type": "integer"})
+
+
+def _whole(description: str) -> dict[str, Any]:
+    return {**_WHOLE, "description": description}
+
+
 # One list of rows of two kinds, rather than two kinds of lists: many generators do not tell lists apart.
 _SPARSE_ROW = {
-    **object_of("SparseVector", ["indices", "values"], indices=_WHOLE, values=NUMBERS_OR_NULL),
+    **object_of(
+        "SparseVector",
+        ["indices", "values"],
+        indices=_whole("Columns."),
+        values={**NUMBERS_OR_NULL, "description": "Entries of these columns."},
+    ),
     "description": "Indices increase; what is left out is 0, not missing.",
 }
 ROWS = {
@@ -159,8 +170,8 @@ ROWS = {
             "EncodedRows",
             ["base64", "shape", "dtype"],
             base64={"type": "string", "description": "The numbers, little-endian, row after row; NaN is missing."},
-            shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2),
-            dtype={"type": "string", "enum": list(DTYPES)},
+            shape=list_of({"type": "integer", "minimum": 0}, minItems=2, maxItems=2, description="Rows and columns."),
+            dtype={"type": "string", "enum": list(DTYPES), "description": "Type of each number."},
         ),
     ]
 }
@@ -170,7 +181,7 @@ _REFERENCE = {
         ["dataset"],
         dataset={"type": "string", "pattern": NAME_PATTERN, "description": "Name of the dataset."},
         rows={"type": "integer", "minimum": 1, "description": "Size of the sample; without it, all rows."},
-        seed={"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0},
+        seed={"type": "integer", "minimum": 0, "maximum": (1 << 64) - 1, "default": 0, "description": "Of the sample."},
     ),
     "description": "Rows of a dataset that is kept here: all of them, or a uniform sample without replacement, in the "
     "order they have there. A seed always gives the same sample: the rows with the smallest of n words of NumPy's "
@@ -178,7 +189,13 @@ _REFERENCE = {
 }
 GIVEN = {"oneOf": [*ROWS["oneOf"], _REFERENCE]}
 _ONE_HOT = {
-    **object_of("OneHotCodes", ["indptr", "indices", "shape"], indptr=_WHOLE, indices=_WHOLE, shape=_WHOLE),
+    **object_of(
+        "OneHotCodes",
+        ["indptr", "indices", "shape"],
+        indptr=_whole("Ends of the rows."),
+        indices=_whole("Columns of the ones."),
+        shape=_whole("Rows and columns."),
+    ),
     "description": "Encoding one_hot: rows of the (n, s·2^bits) expansion in CSR form. Row i has its ones in the "
     "columns indices[indptr[i]] … indices[indptr[i + 1] − 1]: one for each hash, or none where the row is marked.",
 }
@@ -228,7 +245,12 @@ GRAM_BODY = _rows_body(object_of("GramRows", ["x"], x=GIVEN, y=GIVEN), " They ar
 _PAIRS = {"schema": object_of("Pairs", ["x", "y"], x=_VECTORS_OR_CODES, y=_VECTORS_OR_CODES)}
 PAIRS_BODY = body({_JSON: _PAIRS, Npz.media_type: {"schema": {**BINARY, "description": section_of(Npz, "Rows")}}})
 _MATRIX = list_of(NUMBERS)
-_COMPLEX = object_of("ComplexMatrix", ["real", "imag"], real=_MATRIX, imag=_MATRIX)
+_COMPLEX = object_of(
+    "ComplexMatrix",
+    ["real", "imag"],
+    real={**_MATRIX, "description": "Real part."},
+    imag={**_MATRIX, "description": "Imaginary part."},
+)
 _REAL_OR_COMPLEX = {
     "anyOf": [_MATRIX, _COMPLEX],
     "description": "A row for each vector; of the form complex in two parts.",
@@ -241,7 +263,7 @@ def array_answer(array: str, axes: int) -> dict[int | str, dict[str, Any]]:
     for _ in range(axes - 1):
         numbers = list_of(numbers)
     title = "".join(word.capitalize() for word in array.split("_")) + "Answer"
-    return _answer_of("The array.", title, {array: numbers}, array)
+    return _answer_of("The array.", title, {array: {**numbers, "description": f"Array {array!r} of the map."}}, array)
 
 
 _SIGNATURE = {**NUMBERS, "description": "Where a rule has weights of both signs: 1 or −1 for each frequency."}
@@ -254,7 +276,7 @@ FEATURES_ANSWER = _answer_of(
 GRAM_ANSWER = _answer_of(
     "The block, and the exact one beside it where it was asked for; stacked in .npy.",
     "GramBlock",
-    {"approximate": _REAL_OR_COMPLEX, "exact": _MATRIX},
+    {"approximate": _REAL_OR_COMPLEX, "exact": {**_MATRIX, "description": "The exact kernel."}},
     "approximate",
 )
 CODES_ANSWER = _answer_of(

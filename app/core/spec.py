@@ -23,7 +23,9 @@ class MapSpec(BaseSpec):
     """Spec of a feature map: sampler, kernel, s, seed, and options of its features."""
 
     kernel: Kernel
+    """Kernel that the map approximates."""
     sampler: Sampler
+    """Sampler that draws the frequencies, hashes or landmarks."""
 
     def as_before(self) -> Self:
         """Return the spec with defaults of earlier versions for fields that the request leaves out."""

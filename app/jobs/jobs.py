@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 
 import orjson
 import redis
-from pydantic import BaseModel
 
+from app.core.model import Described
 from app.jobs import checkpoints, scripts
 from app.jobs.checkpoints import FORMAT, Checkpoint
 from app.jobs.record import (
@@ -105,11 +105,13 @@ def waiting_for(client: redis.Redis) -> str:
     return f"a worker that starts, and compiles {parts.decode()}" if parts else "a worker"
 
 
-class JobPage(BaseModel):
+class JobPage(Described):
     """Page of jobs, oldest first."""
 
     jobs: list[JobRecord]
+    """Jobs, the oldest first."""
     next: str | None
+    """Cursor of the next page; null on the last one."""
 
 
 class Event(NamedTuple):

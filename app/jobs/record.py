@@ -43,11 +43,13 @@ class JobRecord(Described):
     """Job that runs in the background: its state, progress and result."""
 
     id: str
+    """Id of the job."""
     kind: str
     """Kind of work that the job does."""
     subject: dict[str, str]
     """Object that the job works on, such as {"map": "letters"}."""
     state: JobState
+    """State of the job; succeeded, failed and cancelled are final."""
     progress: float
     """Share of the steps that are done, from 0 to 1."""
     step: int | None
@@ -65,8 +67,11 @@ class JobRecord(Described):
     waiting_for: str | None = None
     """Reason why a queued job waits."""
     created_at: datetime
+    """Time when the job was submitted."""
     started_at: datetime | None
+    """Time when a worker first took the job; null before."""
     ended_at: datetime | None
+    """Time when the job ended; null before."""
 
 
 class Body(NamedTuple):

@@ -62,6 +62,7 @@ class ScaleOfRows(Frozen):
     model_config = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
 
     kind: Literal[SCALED_KINDS]  # type: ignore[valid-type]
+    """Kind of the kernel."""
     length_scale: Annotated[
         Annotated[_Name, Tag("string")] | Annotated[ScalePerColumn, Tag("object")],
         Discriminator(lambda value: "string" if isinstance(value, str) else "object"),
@@ -91,6 +92,7 @@ class InputOfRows(Frozen):
     """An input whose center and scale are computed once from the columns of a dataset, and stay fixed for the map."""
 
     fit: Annotated[Fit, Field(strict=False)]
+    """What to compute from the columns."""
     dataset: DatasetName
     """If missing, the dataset of the sampler or of the length scale is used."""
     missing: MissingOfRows = Field("refuse", description=f"{MISSING} Or the `mean` or the `median` of its column.")

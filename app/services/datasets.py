@@ -45,6 +45,7 @@ class DatasetEntry(Described):
     model_config = ConfigDict(from_attributes=True, validate_by_name=True)
 
     name: str
+    """Name of the dataset."""
     shape: tuple[int, int]
     """Number of rows and number of columns."""
     dtype: str
@@ -58,6 +59,7 @@ class DatasetEntry(Described):
     bytes: int = Field(validation_alias="nbytes")
     """Size of the stored data, in bytes."""
     created_at: datetime
+    """Time of the PUT."""
     expires_at: datetime | None
     """Time at which the dataset is deleted automatically; null for never."""
 
@@ -75,6 +77,7 @@ class DatasetPage(Described):
     """A page of datasets in order of their names."""
 
     datasets: list[DatasetEntry]
+    """Datasets, in order of their names."""
     next: str | None
     """Cursor of the next page, null on the last one."""
 

@@ -150,6 +150,7 @@ class DuplicatesAnswer(Described):
     size: int
     """Number of vectors in the index."""
     min_similarity: float
+    """Similarity from which pairs count as duplicates, as asked."""
     standard_error: float | None
     """Standard error of similarity estimates at `min_similarity`: pairs within a few standard errors of it may be on
     either side. It is 0 for a similarity of 1, although pairs some 3/s below 1 can be found too, s being the number of

@@ -98,7 +98,9 @@ class IndexRecord(Described):
     """An index."""
 
     name: str
+    """Name of the index."""
     status: Literal["building", "ready", "failed"]
+    """Whether the index can be used: a job may still be finding its bands."""
     error: JobError | None
     """Reason why the job of the index failed."""
     job: str | None
@@ -106,6 +108,7 @@ class IndexRecord(Described):
     map: str
     """Name of the map whose codes the index keeps."""
     keep: Literal["codes", "vectors"]
+    """Whether the index keeps codes only, or vectors too."""
     banding: Literal["bands", "scan"] | None
     """`bands`: a search looks at the vectors that share a band with the query. `scan`: a search looks at the codes of
     all vectors. null until a job has chosen one of the two.
@@ -123,6 +126,7 @@ class IndexRecord(Described):
     bytes: int
     """Size of the stored data, in bytes."""
     created_at: datetime
+    """Time of the PUT."""
     ttl: int | None
     """Seconds that the index lives after its last use, which is a search or a change; null for ever."""
     expires_at: datetime | None
@@ -135,6 +139,7 @@ class IndexPage(Described):
     """A page of indexes in order of their names."""
 
     indexes: list[IndexRecord]
+    """Indexes, in order of their names."""
     next: str | None
     """Cursor of the next page, null on the last one."""
 
@@ -151,6 +156,7 @@ class SearchResult(Described):
     """The vectors found for one query, best first."""
 
     ids: list[int | str]
+    """Ids of the vectors found, the most similar first."""
     similarity: list[float]
     """Similarities estimated from codes. An estimate may be below 0."""
     standard_error: list[float]

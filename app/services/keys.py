@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Self
 
-from pydantic import AwareDatetime, BaseModel, Field, FutureDatetime, ValidationInfo, field_validator
+from pydantic import AwareDatetime, Field, FutureDatetime, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from app.core.model import NAME_PATTERN, Described, Frozen
@@ -41,13 +41,21 @@ class KeyRecord(Described):
     """A key without its text, and the storage that its data take."""
 
     id: str
+    """Id of the key: the part of it that is no secret."""
     name: str
+    """Name of the key."""
     role: Role
+    """What the key may do."""
     created_at: datetime
+    """Time when the key was made."""
     rate: float | None
+    """Requests per second that the key may send; null for no limit."""
     burst: int | None
+    """Requests that may come at once, if there is a rate."""
     quota: int | None
+    """Bytes that the key may keep in the store; null for no limit."""
     expires_at: datetime | None
+    """Time from which the key is not accepted; null for never."""
     last_used_at: datetime | None
     """Time of the last use, to the minute; null if the key was never used, or not for over a year."""
     bytes: int
@@ -66,10 +74,11 @@ class CreatedKey(KeyRecord):
     """Text of the key. It is not stored, so it is shown only once."""
 
 
-class KeyList(BaseModel):
+class KeyList(Described):
     """All keys, oldest first."""
 
     keys: list[KeyRecord]
+    """All keys, without their secrets."""
 
 
 class KeyService:

@@ -296,6 +296,7 @@ class MapPreview(Described):
     """A map that a spec would create; nothing is stored."""
 
     name: str
+    """Name that the map would have."""
     exists: bool
     """Whether a map with this name and spec already exists, or is being built."""
     spec: MapSpec | dict[str, Any]

@@ -46,8 +46,11 @@ class MapRecord(Described):
     """A map: its spec with all defaults filled in, and its state."""
 
     name: str
+    """Name of the map."""
     status: Literal["building", "ready", "failed"]
+    """Whether the map can be used: a job may still be building it."""
     spec: MapSpec | Annotated[dict[str, Any], Field(description=_AS_PUT)]
+    """Spec of the map, with all defaults and with numbers computed from data."""
     error: JobError | None
     """Reason why the job of the map failed."""
     n_frequencies: int | None
@@ -61,6 +64,7 @@ class MapRecord(Described):
     bytes: int
     """Size of the frozen arrays in bytes."""
     created_at: datetime
+    """Time of the PUT."""
     ttl: int | None
     """Seconds that the map lives after its last use, which is a transform, a diagnostic, or anything else that reads
     its arrays; null for ever.
@@ -92,6 +96,7 @@ class MapPage(Described):
     """A page of maps in order of their names."""
 
     maps: list[MapRecord]
+    """Maps, in order of their names."""
     next: str | None
     """Cursor of the next page, null on the last one."""
 

@@ -30,8 +30,11 @@ class StoreInfo(Described):
     """Status of the store, as its servers report it."""
 
     server: str
+    """Product and version of the server."""
     durability: Durability
+    """What a crash of the store may lose: nothing, the last second, all since the last snapshot, or everything."""
     maxmemory_policy: str
+    """What the store does when its memory is full."""
     topology: Topology = "server"
     """Kind of store: one server, a cluster, or a primary found through sentinels."""
     primaries: int = 1

@@ -94,3 +94,14 @@ def test_every_operation_has_a_tag_that_is_described_and_a_summary_of_its_own() 
     for one in operations:
         assert one["description"].startswith(one["summary"])
         assert 10 < len(one["summary"]) <= 110
+
+
+def test_every_property_is_described() -> None:
+    schemas = DOCUMENT["components"]["schemas"]
+    alone = {
+        f"{title}.{name}"
+        for title, schema in schemas.items()
+        for name, member in schema.get("properties", {}).items()
+        if not any("description" in one for one in (member, *member.get("anyOf", member.get("oneOf", ()))))
+    }
+    assert alone == set()

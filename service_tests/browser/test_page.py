@@ -266,7 +266,7 @@ def test_a_map_is_recommended_by_labels_for_several_kernels(page: "Page") -> Non
     page.get_by_label("Mode").select_option("quick: wider intervals")
     with page.expect_request("**/v1/recommendations") as asked:
         button(page, "Recommend a map").click()
-    body = asked.value.post_data_json
+    body: dict[str, Any] = asked.value.post_data_json or {}
     assert [len(body["vectors"]), len(body["vectors"][0]), {*body["y"]}] == [120, 2, {"near", "far"}]
     assert [body["input"], body["mode"], body["seeds"], body["budget"]] == ["standardize", "quick", 2, 16]
     assert [kernel["kind"] for kernel in body["kernel"]] == ["gaussian", "laplacian"]

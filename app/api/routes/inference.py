@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Depends, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from app.api import bodies
 from app.api.context import Admitted, Context, ContextOf, MapName
@@ -39,38 +39,47 @@ CODES = "codes"
 _HASHES = Encoder(Encoding.zero_bit)
 
 
-class Server(BaseModel):
+class Server(Described):
     """Name, version and extensions of the server."""
 
     name: str
+    """Always bochner."""
     version: str
+    """Version of the service."""
     extensions: list[str]
+    """Extensions of the protocol that are served."""
 
 
-class ServerLive(BaseModel):
+class ServerLive(Described):
     """Whether the server is alive."""
 
     live: bool
+    """Always true: the process answers."""
 
 
-class ServerReady(BaseModel):
+class ServerReady(Described):
     """Whether the server is ready."""
 
     ready: bool
+    """Whether the service does its work."""
 
 
-class ModelReady(BaseModel):
+class ModelReady(Described):
     """Whether a model is ready."""
 
     name: str
+    """Name of the map."""
     ready: bool
+    """Whether the map can be used."""
 
 
 class TensorMetadata(Described):
     """Name, type and shape of a tensor of a model."""
 
     name: str
+    """Name of the tensor."""
     datatype: str
+    """Data type of its entries."""
     shape: list[int]
     """Shape of the tensor; −1 means any number of rows."""
 
@@ -79,11 +88,15 @@ class ModelMetadata(Described):
     """Description of a map as a model."""
 
     name: str
+    """Name of the map."""
     versions: list[str] = Field([open_inference.VERSION])
     """List of versions, always one, because a map never changes."""
     platform: str
+    """Always bochner."""
     inputs: list[TensorMetadata]
+    """The tensor that a request has."""
     outputs: list[TensorMetadata]
+    """Tensors that an answer may have."""
 
 
 class AskedIndex(Frozen):
@@ -97,6 +110,7 @@ class IndexedModel(Described):
     """A map in the list of models."""
 
     name: str
+    """Name of the map."""
     state: str
     """READY, LOADING while a job builds the map, or UNAVAILABLE if the map could not be built."""
     reason: str

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, get_args
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
-from pydantic import BaseModel
 
 from app.api import etags
 from app.api.context import Context, ContextOf
@@ -94,16 +93,18 @@ def _advice(kind: type[Kind | Columns]) -> dict[str, Any]:
     return {"source": kind.source, **advice_in(kind), **limits}
 
 
-class Live(BaseModel):
+class Live(Described):
     """Answer of a process that is alive."""
 
     status: Literal["live"]
+    """Always live: the process answers."""
 
 
 class Ready(Described):
     """Answer of a process that is ready to serve requests."""
 
     status: Literal["ready"]
+    """Always ready; else the answer is a 503."""
     warnings: list[str] | None = None
     """Warnings for the operator: the store has no room, so writes are refused while all other requests are served; or
     data was cut off when the store started. Absent if there are no warnings.
@@ -121,13 +122,17 @@ class Kept(Described):
     """Number of maps, datasets and jobs."""
 
 
-class Info(BaseModel):
+class Info(Described):
     """Versions, limits, and the store."""
 
     versions: dict[str, str]
+    """Versions of the service and of the libraries that compute."""
     limits: dict[str, int | float]
+    """Limits of requests and jobs, by setting."""
     store: StoreInfo
+    """The store behind the service."""
     usage: Kept
+    """What the store holds, and how much more it may hold."""
 
 
 @router.get("/health/live", operation_id="live")

@@ -87,6 +87,7 @@ class CollisionErrors(TypedDict):
     pairs: int
     """Number of pairs compared."""
     exact: Exact
+    """Errors against the exact kernel."""
     full: Collided
     """Collisions of full samples (i*, t*)."""
     zero_bit: Collided

@@ -74,7 +74,9 @@ class PairVariance(TypedDict):
     closed_form: float | None
     """Value in `closed_forms` that applies to this map; null if none is known."""
     closed_forms: ClosedForms
+    """Variances by closed forms."""
     empirical: Empirical
+    """Variances measured over seeds."""
     rbf_empirical: Empirical | None
     """Mean and variance of the RBF kernel's estimates; null without gamma."""
     rbf_exact: float | None
@@ -96,6 +98,7 @@ class Variances(TypedDict):
     own: str | None
     """Name of the map's own closed form; null if none is known."""
     pairs: list[PairVariance]
+    """The pairs of rows, with their variances."""
 
 
 # Samples of two rows, and where they agree; estimate of one pair by one map; closed forms and figures of a pair.

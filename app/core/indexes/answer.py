@@ -13,6 +13,7 @@ class Spread(TypedDict):
     low: float
     """5 % quantile: one pair in twenty is below it."""
     median: float
+    """Median."""
     high: float
     """95 % quantile: one pair in twenty is above it."""
 
@@ -56,10 +57,13 @@ class Banding(TypedDict):
     """A way to cut codes into bands, and its results."""
 
     bands: int
+    """Number of bands."""
     rows_per_band: int
+    """Number of codes in a band."""
     predicted: Found
     """Mean of 1 - (1 - p^rows_per_band)^bands over the similarities; p is how often a hash agrees."""
     checked: Checked
+    """What a check on other rows of the dataset measured."""
     candidates: float
     """Mean number of rows that a search looks at, as measured."""
     recall_of_search: float
@@ -81,7 +85,9 @@ class BandCurve(TypedDict):
     """Results of bands of `rows_per_band` hashes, for several numbers of bands."""
 
     rows_per_band: int
+    """Number of codes in a band."""
     bands: list[int]
+    """Numbers of bands; the other lists have one entry for each."""
     predicted: list[Found]
     """Predicted results for each number of bands."""
     checked: list[Found]
@@ -136,7 +142,9 @@ class Chosen(TypedDict):
     """Bands to create an index with."""
 
     bands: int
+    """Number of bands."""
     rows_per_band: int
+    """Number of codes in a band."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -148,8 +156,11 @@ class Advice(TypedDict):
     queries: int
     """Number of rows of the dataset used as queries."""
     k: int
+    """Number of vectors that each search returns."""
     recall: float
+    """Share of the true nearest neighbours that searches must find."""
     keep: Literal["codes", "vectors"]
+    """Whether the index keeps codes only or vectors too, as asked."""
     candidates: int
     """Maximum mean number of rows that a search by bands may look at."""
     s: int
@@ -157,11 +168,15 @@ class Advice(TypedDict):
     bits: int
     """Number of bits of each hash that bands use."""
     similarities: SimilarityProfile
+    """Similarities between rows of the dataset."""
     bandings: list[Banding]
     """For each number of rows per band: the fewest bands that reach the recall, or all available bands."""
     curves: list[BandCurve]
+    """Measured recall of bands, for each number of rows per band."""
     scan: Scan
+    """Measured recall and cost of a scan of all codes."""
     costs: Costs
+    """Costs that the expected times are computed from."""
     best: Chosen | Literal["scan"]
     """Recommended bands, or `scan` to compare all codes."""
     why: str

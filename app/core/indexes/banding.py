@@ -41,7 +41,9 @@ class Banding(NamedTuple):
     """How codes are cut into bands, which determine the buckets."""
 
     bands: int
+    """Number of bands."""
     rows_per_band: int
+    """Number of codes in a band."""
 
 
 class Segment(NamedTuple):

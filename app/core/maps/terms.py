@@ -77,9 +77,11 @@ class BaseSpec(Frozen):
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
     """Seed of all random choices. Maps with the same seed share these choices, so their errors are correlated."""
     form: Annotated[Form, Field(strict=False)] = Form.cos_sin
+    """Form of the features; maps of hashes have none."""
     normalize: bool = False
     """Whether to scale each feature row to unit L2 norm."""
     dtype: Annotated[Dtype, Field(strict=False)] = Dtype.float32
+    """Dtype of frozen arrays and features."""
     # Left out if there is no input, so that the text of such a spec stays as it was before inputs existed.
     input: Annotated[Input | None, Field(exclude_if=lambda value: value is None)] = None
     """Preprocessing of each row before anything else."""

@@ -29,6 +29,7 @@ class RankedTrial(TypedDict):
     """A spec and the measurements of its maps."""
 
     spec: _Spec
+    """Spec of the maps, to PUT."""
     n_output: int
     """Number of output columns, or of codes."""
     error_mean: float
@@ -72,9 +73,11 @@ class Skipped(TypedDict):
     """A sampler that could not be tried at a width, and why."""
 
     sampler: Annotated[dict[str, Any], DumpOf(Sampler)]
+    """The sampler."""
     columns: int
     """Maximum number of output columns that was allowed."""
     reason: str | None
+    """Why it was not tried."""
 
 
 @with_config(use_attribute_docstrings=True)
@@ -102,11 +105,13 @@ class Ranking(TypedDict):
     target_reached: bool | None
     """Whether the best spec reaches target_error; null if no target_error was given."""
     ranked: list[RankedTrial]
+    """All trials, the best first."""
     best: _Spec
     """Spec of the best map, to PUT."""
     baselines: list[PlainModel]
     """Scores of models without a map; none without labels."""
     skipped: list[Skipped]
+    """Samplers that could not be tried."""
     notes: list[str]
     """Remarks on how to read this ranking."""
 
