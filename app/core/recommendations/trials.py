@@ -201,18 +201,21 @@ def build_answer(
 def is_tied_with(trial: Trial, best: Trial, wanted: Wanted) -> bool | None:
     """Return whether a trial does not differ significantly from the best; None if there is one pair of maps.
 
-    Maps of one seed are compared in pairs on the reported rows, by Student's t. A trial that is as good as the best is
-    found to differ in `TIE_RATE` of cases.
+    What the answer reports is compared, by Student's t: in pairs where the maps have the same seeds. A trial that is as
+    good as the best is found to differ in at most `TIE_RATE` of cases.
     """
     if trial is best:
         return True
-    both = (trial.fresh, best.fresh) if trial.fresh and best.fresh else (trial.maps, best.maps)
-    pairs = min(map(len, both))
-    if pairs < 2:
+    name, sign = ("score", -1) if wanted.objective is Objective.score else ("error", 1)
+    losses = [sign * _of(one.told, name) for one in (trial, best)]
+    n = min(map(len, losses))
+    if n < 2:
         return None
-    name = "score" if wanted.objective is Objective.score else "error"
-    losses = np.subtract(*(_of(maps[:pairs], name) for maps in both)) * (-1 if name == "score" else 1)
-    return bool(losses.mean() <= scipy.special.stdtrit(pairs - 1, 1 - TIE_RATE) * losses.std(ddof=1) / np.sqrt(pairs))
+    if bool(trial.fresh) == bool(best.fresh):
+        losses = [np.subtract(*(of_one[:n] for of_one in losses)), np.zeros(n)]
+    error = np.sqrt(sum(of_one.var(ddof=1) / len(of_one) for of_one in losses))
+    difference = losses[0].mean() - losses[1].mean()
+    return bool(difference <= scipy.special.stdtrit(n - 1, 1 - TIE_RATE) * error)
 
 
 def may_be_better(trial: Trial, best: Trial, difference: float) -> bool:
@@ -411,7 +414,7 @@ class _Trials:
     def __init__(self, measuring: Measuring, wanted: Wanted, effort: Effort) -> None:
         self._measuring, self._wanted, self._effort = measuring, wanted, effort
         self._progress, self._parts = measuring.progress, Parts(measuring.progress)
-        self._step, self._of = 0, 1
+        self._step, self._passed, self._of = 0, 0, 1
         self.found: dict[str, Trial] = {}
         """Trials by the text of their spec."""
         self.skipped: list[Skipped] = []
@@ -420,7 +423,8 @@ class _Trials:
         """Try candidates of increasing sizes, as far as they may be the best, and decide which is the best."""
         if self._wanted.target_error is None and not self._effort.tried_narrower:
             every = every[-1:]
-        self._of = sum(map(len, every)) + self._effort.extensions + _LEADING_LATER
+        effort = self._effort
+        self._of = sum(map(len, every)) * effort.seeds + effort.extensions * _MORE_MAPS + _LEADING_LATER * effort.fresh
         if self._wanted.target_error is None:
             self._narrowing(every[::-1])
         else:
@@ -443,11 +447,11 @@ class _Trials:
                     if trial is not None:
                         narrow[one.name] = trial.maps[0]["n_output"]
                         tried.append(trial)
-                self._advance()
             least = min((trial.choosing for trial in tried), default=inf)
             for trial in tried:
                 if not is_hopeless(trial, least, self._wanted):
                     self._extend(trial, self._effort.seeds)
+            self._pass_over(of_width)
             if not step:
                 ranked = in_order(self.found.values(), self._wanted)
                 worse = {trial.candidate.name for trial in ranked[self._effort.tried_narrower :]}
@@ -463,7 +467,7 @@ class _Trials:
                 if trial is not None and self._confirm_target(trial):
                     reached.add(one.name)
                     last = min(last, one.columns * _FURTHER[self._wanted.objective])
-                self._advance()
+            self._pass_over(of_width)
             if of_width and of_width[0].columns >= last:
                 break
 
@@ -479,12 +483,9 @@ class _Trials:
             if shortest is None or len(rivals) == 1 or len(shortest.maps) >= _most_maps(shortest):
                 break
             self._extend(shortest, len(shortest.maps) + _MORE_MAPS)
-            self._advance()
         for trial in [] if by_time else self._rivals()[:_LEADING_LATER]:
             self._tell_fresh(trial)
-            self._advance()
-        self._step = self._of - 1
-        self._advance()
+        self._progress.report(self._of, self._of)
 
     def _rivals(self) -> list[Trial]:
         """Return the best trial so far, and the next ones that may be better, judging by the choosing rows."""
@@ -538,14 +539,18 @@ class _Trials:
         figures: Measured | str = self._parts.once(
             spec.canonical(), lambda progress: measure(spec, progress=progress), lambda _: self._tell()
         )
+        self._step += 1
+        self._tell()
         return figures
 
-    def _advance(self) -> None:
-        self._step += 1
+    def _pass_over(self, candidates: list[Candidate]) -> None:
+        """Count maps of these candidates as measured, also those that were not needed."""
+        self._passed += len(candidates) * self._effort.seeds
+        self._step = max(self._step, self._passed)
         self._tell()
 
     def _tell(self) -> None:
-        self._progress.report(self._step, self._of)
+        self._progress.report(min(self._step, self._of - 1), self._of)
 
 
 def _most_maps(trial: Trial) -> int:

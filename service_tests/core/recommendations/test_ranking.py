@@ -30,7 +30,7 @@ def trial(errors: Any, fresh: Any = (), scores: Any = None, n_output: int = 64) 
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("maps", "is_fresh"), [(3, False), (10, True)])
+@pytest.mark.parametrize(("maps", "is_fresh"), [(3, False), (10, True)], ids=["maps", "fresh"])
 def test_what_is_as_good_is_told_apart_as_rarely_as_is_said(maps: int, is_fresh: bool) -> None:
     rng = np.random.default_rng(4)
     apart, repeats = 0, 800
@@ -51,6 +51,13 @@ def test_what_is_worse_is_told_apart_and_what_is_better_is_not() -> None:
     assert is_tied_with(best, worse, ERRORS) is True
     assert is_tied_with(best, best, ERRORS) is True
     assert is_tied_with(trial([0.2]), best, ERRORS) is None
+
+
+def test_what_the_answer_shows_is_compared_also_where_only_the_best_has_fresh_maps() -> None:
+    noise = 0.001 * np.random.default_rng(3).normal(size=(2, 10))
+    best = trial(0.1 + noise[0, :3], fresh=0.2 + noise[1])
+    for error, tied in ((0.15, True), (0.2, True), (0.25, False)):
+        assert is_tied_with(trial(error + noise[0, 3:7]), best, ERRORS) is tied
 
 
 def test_of_scores_the_larger_is_better() -> None:
