@@ -7,6 +7,7 @@ import asyncio
 import logging
 import os
 import resource
+import select
 from asyncio import BaseTransport, Transport
 from collections import deque
 from collections.abc import Callable, Collection, Sequence, Sized
@@ -141,6 +142,8 @@ _LEAVE_SECONDS = 2.0
 # Seconds for which a client may stop reading its answer before its connection may be closed to make room for others.
 _STALL_SECONDS = 1.0
 _MOST_CHARACTERS = 200
+# That a client has closed its side; where a system has no such event, that both sides are closed.
+_HANGS_UP = getattr(select, "POLLRDHUP", select.POLLHUP)
 
 
 class Connection(HttpToolsProtocol):
@@ -168,6 +171,8 @@ class Connection(HttpToolsProtocol):
         """Wait for a request, if the connection limit leaves room for this connection."""
         sending = cast("Any", transport)  # transports of sockets are not subclasses of asyncio's
         self._left = self.loop.create_future()
+        self._ends = select.poll()
+        self._ends.register(sending.get_extra_info("socket").fileno(), _HANGS_UP)
         self.app_state = {**self.app_state, "abort": sending.abort, "left": self._left}
         self._unanswered: deque[RequestResponseCycle] = deque()
         # Whether the next bytes belong to the head of a request, or to its body.
@@ -220,6 +225,9 @@ class Connection(HttpToolsProtocol):
         if self._is_deaf:
             return
         begins = self._in_head and not self._unused
+        if begins and self._ends.poll(0):  # nobody waits for an answer, and others wait for their connections
+            self.transport.abort()
+            return
         self._unused += len(data)
         try:
             self._parse(data)

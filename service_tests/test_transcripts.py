@@ -22,6 +22,11 @@ PAGES = (
     "docs/tutorial.md",
     "docs/how-to/choose-a-map.md",
     "docs/how-to/numbers-from-data.md",
+    "docs/how-to/choose-codes.md",
+    "docs/how-to/prepare-raw-rows.md",
+    "docs/how-to/take-a-map-away.md",
+    "docs/how-to/transform-files.md",
+    "docs/how-to/use-inference-clients.md",
     "docs/explanation/landmarks.md",
     "docs/reference/formats.md",
 )

@@ -1,3 +1,4 @@
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -5,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
+import httpx
 import psutil
 import pytest
 
@@ -88,3 +90,18 @@ def test_who_asks_ahead_makes_room_though_the_first_of_its_requests_is_at_work(t
         busy[1].sendall(watch)
         until(lambda: [one.status_code for one in asked(running, LAST)] == [200])
         assert busy[0].recv(1 << 16), "who asks for one thing at a time stays"
+
+
+def test_requests_of_clients_that_have_hung_up_already_are_not_begun(narrow: Running) -> None:
+    """Stopped for a moment, as if busy, the service finds them all at once."""
+    ask = LIVE.replace(b"/health/live", b"/v1/info") + b"\r\n"
+    narrow.process.send_signal(signal.SIGSTOP)
+    for _ in range(MOST):
+        with connected(narrow) as line:
+            line.sendall(ask)
+    with connected(narrow) as waiting:
+        waiting.sendall(ask)
+        narrow.process.send_signal(signal.SIGCONT)
+        assert waiting.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    counted = httpx.get(f"{narrow.url}/metrics").text
+    assert 'route="/v1/info",status="200"} 1.0' in counted
