@@ -22,7 +22,6 @@ PAGES = (
     "docs/tutorial.md",
     "docs/how-to/choose-a-map.md",
     "docs/how-to/numbers-from-data.md",
-    "docs/how-to/choose-codes.md",
     "docs/how-to/prepare-raw-rows.md",
     "docs/how-to/take-a-map-away.md",
     "docs/how-to/transform-files.md",
@@ -32,8 +31,8 @@ PAGES = (
 )
 # Commands, and what stands right below them, if it is output and not prose.
 TRANSCRIPT = re.compile(r"```(sh|python)\n(.*?)```\n(?:\n```(?:json|text)?\n(.*?)```)?", re.DOTALL)
-# What starts or installs the service; here it runs already.
-NOT_REPLAYED = re.compile(r"bochner serve|pip install|docker ")
+# What starts or installs the service, which runs already, and what needs an environment of its own.
+NOT_REPLAYED = re.compile(r"bochner serve|pip install|docker |kserve")
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e-?\d+)?)")
 # Members that depend on the moment, the machine or the release: there, but of any value.
@@ -57,14 +56,15 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture
-def shell(own: Running) -> Shell:
-    """Runs commands as a reader would at the top of the source, with a service that has nothing yet."""
+def shell(own: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shell:
+    """Runs commands as a reader would at the top of the source, one after the other, on a service that has nothing."""
     folder, own_service = own.data_dir.parent, own.url
     for things in ("maps", "datasets"):
         for one in httpx.get(f"{own_service}/v1/{things}").json()[things]:
             assert httpx.delete(f"{own_service}/v1/{things}/{one['name']}").status_code == 204
     environment = {**os.environ, "CURL_HOME": str(folder), "PYTHONPATH": str(ROOT)}
     replaced = {
+        "\nbochner ": f"\n{sys.executable} -m app ",
         ".venv/bin/bochner": f"{sys.executable} -m app",
         ".venv/bin/python": sys.executable,
         "http://127.0.0.1:8000": own_service,
@@ -72,13 +72,17 @@ def shell(own: Running) -> Shell:
         "examples/tour.py": f"examples/tour.py {own_service}",
     }
 
+    monkeypatch.chdir(folder)
+    known: dict[str, Any] = {"__name__": "page"}
+
     def run(language: str, command: str) -> str:
         # All at once: the interpreter's own path may hold what is replaced.
         command = re.sub("|".join(map(re.escape, replaced)), lambda shown: replaced[shown[0]], command)
-        by = ["bash", "-euo", "pipefail", "-c"] if language == "sh" else [sys.executable, "-c"]
-        ended = subprocess.run(
-            [*by, command], cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
-        )
+        if language == "python":
+            exec(compile(command, "page", "exec"), known)
+            return capsys.readouterr().out
+        shell = ["bash", "-euo", "pipefail", "-c", command]
+        ended = subprocess.run(shell, env=environment, capture_output=True, text=True, timeout=120, check=False)
         assert ended.returncode == 0, f"{command}\nended with:\n{ended.stderr}"
         return ended.stdout
 
@@ -112,10 +116,16 @@ def same_line(printed: str, shown: str) -> bool:
 
 
 @pytest.mark.gate
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("page", with_nightly(PAGES[:1], PAGES[1:]))
 def test_a_page_can_be_typed_in(page: str, shell: Shell) -> None:
-    compared = 0
-    for language, command, output in TRANSCRIPT.findall((ROOT / page).read_text()):
+    compared, text = 0, (ROOT / page).read_text()
+    if "that of the README" in text:
+        first = (
+            command for _, command, _ in TRANSCRIPT.findall((ROOT / "README.md").read_text()) if " PUT " in command
+        )
+        shell("sh", next(first))
+    for language, command, output in TRANSCRIPT.findall(text):
         if NOT_REPLAYED.search(command):
             continue
         printed = shell(language, command).splitlines()
