@@ -25,7 +25,7 @@ export function Create() {
   const datasets = useLoaded((signal) => askJson("v1/datasets?limit=1000", { signal }), []);
   const ready = catalog.value && (datasets.value || datasets.problem);
   const names = datasets.value?.datasets.map((one) => one.name) ?? [];
-  const note = "Drawn once, frozen for ever. As you type, the service tries the spec and stores nothing.";
+  const note = "A map is drawn once and never changes. As you type, the service tries the spec and stores nothing.";
   return html`
     <${Heading} note=${note}>New map<//>
     <${Notice} problem=${catalog.problem} again=${catalog.again} />

@@ -116,7 +116,7 @@ function Actions({ map }) {
     }
     <button type="button" class="danger" onClick=${() => setSure(true)}>Delete</button>
     <${Confirm} open=${sure} title=${`Delete ${map.name}?`} yes="Delete it" onYes=${remove} onNo=${() => setSure(false)}>
-      <p>Its arrays go for ever. The same spec makes the same map again on the same kind of processor.</p>
+      <p>Its arrays are deleted. The same spec makes the same map again on the same kind of processor.</p>
       <${Notice} problem=${deleting.problem} />
     <//>
     <${Notice} problem=${taking.problem} />`;

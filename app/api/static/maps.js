@@ -107,7 +107,7 @@ export function Maps() {
   const [text, setText] = useState("");
   const prefix = useSettled(text.trim(), 200);
   return html`
-    <${Heading} note="Each turns vectors into kernel features or hash codes, the same ones for ever."
+    <${Heading} note="Each turns vectors into kernel features or hash codes, and never changes."
       actions=${html`<a class="button" href="#/new">New map</a>`}>Maps<//>
     <label class="search">Names that begin with
       <input type="search" value=${text} placeholder="letters" spellcheck="false" maxlength="128"
