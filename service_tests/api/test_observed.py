@@ -59,6 +59,7 @@ def test_a_client_that_leaves_is_told_apart(running: Running, http: httpx.Client
     head = f"POST /v1/maps/standing-phase/transform HTTP/1.1\r\nHost: here\r\nContent-Type: {JSON}\r\n"
     with socket.create_connection(("127.0.0.1", httpx.URL(running.url).port), timeout=30) as line:
         line.sendall(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        until(lambda: value(samples(http), "bochner_requests_in_flight") == 2)
     gone = {"method": "POST", "route": TRANSFORM, "status": "499"}
     until(lambda: more(http, before, "bochner_requests_total", **gone) == 1)
     assert value(samples(http), "bochner_requests_in_flight") == 1, "the one that asks"

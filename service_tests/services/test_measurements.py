@@ -61,7 +61,7 @@ def test_a_job_goes_on_from_where_time_was_over_with_the_same_options_and_rows()
         raise OutOfTime(b"so far", 3, 7, 0.5)
 
     outcome, jobs = measured(0, Progress(), out_of_time)
-    assert (outcome, jobs.kind, jobs.others["subject"]) == ("job", "diagnose", {"map": "m"})
+    assert (outcome, jobs.kind, jobs.others["subject"]) == ("job", "diagnose", {"map": "m", "dataset": "d"})
     assert jobs.others["checkpoint"] == (b"so far", 3, 7, 0.5)
     assert MaxError.model_validate_json(jobs.payload["options"]) == MaxError(diameters=(1.0, 2.0))
     assert jobs.payload["map"] == "m"
