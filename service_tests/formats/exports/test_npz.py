@@ -17,9 +17,9 @@ GAUSSIAN = {"kind": "gaussian", "length_scale": 1.5}
 
 
 def script(first: str) -> str:
-    """The lines of the page that begin so."""
-    (found,) = (block for block in BLOCKS if block.startswith(first))
-    return found
+    """The lines of a block of the page, from the one on that begins so."""
+    (found,) = (block for block in BLOCKS if f"\n{first}" in f"\n{block}")
+    return found[f"\n{found}".index(f"\n{first}") :]
 
 
 def computed(of: Any, lines: str, **given: Any) -> dict[str, Any]:
