@@ -118,11 +118,9 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
     """
     check_size = check_size or context.limits.check_body
     announced = request.headers.get("content-length", "")
-    length = int(announced[-20:]) if announced.isdecimal() else 0
-    check_size(length)
+    check_size(int(announced[-20:]) if announced.isdecimal() else 0)
     packed = choose_decoder(request)
-    body, came = bytearray(0 if packed else length), 0  # untouched memory does not count yet
-    sent = 0
+    body, sent = bytearray(), 0  # it grows as bytes come: an announced length costs nothing
     senders, state = context.admission.senders, request.scope["state"]
     with Sender(senders, context.settings) as sender:
         while True:
@@ -135,16 +133,13 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
             for part in (piece,) if packed is None else packed.parts(piece):
                 sender.has_sent(len(part))  # data that decompresses to nothing does not count as speed
                 senders.take(state, len(part))
-                # Beyond the announced length, if any, the buffer grows.
-                body[came : came + len(part)] = part
-                came += len(part)
-                check_size(came)
+                body += part
+                check_size(len(body))
                 if packed is not None:  # a little compressed data may expand to much
                     await asyncio.sleep(0)
             if not message.get("more_body", False):
                 if packed is not None:
                     packed.check_end()
-                del body[came:]
                 return body
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import tracemalloc
 import zlib
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -6,6 +7,7 @@ from typing import Any
 
 import pytest
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 from starlette.types import Message
 
 from app.api import admission
@@ -146,6 +148,24 @@ def test_what_comes_packed_and_stands_for_nothing_is_no_speed(monkeypatch: pytes
 
     assert sent(b"deflate", rows) == 1000
     assert sent(b"identity", rows) == sum(map(len, rows))
+
+
+def test_what_is_announced_takes_no_memory_before_it_comes() -> None:
+    settings = Settings()
+    context: Any = SimpleNamespace(admission=admission.Admission(settings), settings=settings)
+    left: list[Message] = [{"type": "http.request", "body": b"abc", "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return left.pop(0)
+
+    scope = {"type": "http", "headers": [(b"content-length", b"60000000")], "state": {}}
+    tracemalloc.start()
+    try:
+        with pytest.raises(ClientDisconnect):
+            asyncio.run(read(Request(scope, receive), context, lambda _: None))
+        assert tracemalloc.get_traced_memory()[1] < 10_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_the_memory_of_bodies_counts_until_their_requests_are_over() -> None:
