@@ -83,8 +83,28 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         for part in of_fit.values():
             part.pop("dataset", None)
         of_fit["sampler"].pop("rows", None)
+        return cls._of({**spec, **of_fit}, arguments)
+
+    @classmethod
+    def from_map(cls, name: str, *, url: str | None = None, key: str | None = None, **arguments: Any) -> Self:
+        """Return a transformer that uses a map that exists, as it is; `fit` only checks the rows.
+
+        Args:
+            name: name of the map.
+            url: address of the service, as for a transformer.
+            key: key for the service.
+            arguments: further arguments of the transformer, but for those that the spec of the map has.
+
+        Raises:
+            MapNotFound: there is no such map.
+        """
+        spec = connection(url, key).client.get_map(name).spec
+        return cls._of(spec, {"name": name, "url": url, "key": key, **arguments})
+
+    @classmethod
+    def _of(cls, spec: Mapping[str, Any], arguments: Mapping[str, Any]) -> Self:
         known = {name: value for name, value in spec.items() if name in cls._get_param_names()}
-        return cls(**({"s": None} | known | of_fit | arguments))
+        return cls(**({"s": None} | known | {**arguments}))
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Make the service build the map, unless it exists. Rows are sent only if the map is made from them.
@@ -112,7 +132,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.rows_ = sent if learned else None
         self.spec_ = spec
         self.name_ = self.name or named(spec)
-        record = put(service, self.name_, spec, self.rows_, self.ttl, self.progress)
+        record = put(service, self.name_, spec, self.rows_, self._lifetime(service), self.progress)
         self.digest_, self.report_ = record.digest, record.report
         empty = self._post(service, np.empty((0, rows.d), np.float32), None)
         self._row = empty.shape[1:], empty.dtype
@@ -144,6 +164,14 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with rows_bar(rows.n, self.progress) as done:
             for_each(work, cuts(rows, answered, service.limits), self.at_once, done)
         return self._given(target) if out is None else out
+
+    def _lifetime(self, service: Connection) -> int | None:
+        """Return `ttl`, or the longer lifetime of a map that exists under the name that was given."""
+        if self.name is not None and self.ttl is not None:
+            with suppress(MapNotFound):
+                there = service.client.get_map(self.name).ttl
+                return there and max(there, self.ttl)
+        return self.ttl
 
     def _columns(self) -> int:
         """Return the number of columns of a transformed row."""

@@ -74,3 +74,24 @@ def test_trees_are_a_baseline_where_scikit_learn_is_there(client: Client, of: st
     assert (linear["name"], trees["name"]) == ("linear", "hist_gradient_boosting")
     assert linear["score"] < 0.7 < trees["score"] <= 1
     assert "hist_gradient_boosting" in found._repr_html_()
+
+
+@pytest.mark.parametrize("kind", ["sobol", "landmarks", "gcws"])
+def test_a_map_that_exists_is_used_as_it_is_and_lives_on(
+    client: Client, running: Running, name: str, kind: str
+) -> None:
+    client.put_dataset(name, ROWS)
+    kernel = {"kind": "gmm"} if kind == "gcws" else {"kind": "gaussian", "length_scale": 1.0}
+    sampler = {"kind": kind} | ({"dataset": name} if kind == "landmarks" else {})
+    asked = {"fit": "standardize", "dataset": name}
+    spec = {"input_dim": 4, "s": 8, "kernel": kernel, "sampler": sampler, "input": asked}
+    made = client.put_map(name, spec)
+    kind_of = HashMap if kind == "gcws" else FeatureMap
+    used = kind_of.from_map(name, url=running.url).fit(ROWS[:20])
+    assert (used.name_, used.digest_) == (name, made.digest)
+    assert client.get_map(name).ttl is None
+    if kind != "gcws":
+        np.testing.assert_array_equal(used.transform(ROWS), client.transform(name, ROWS))
+    client.put_map(f"{name}-short", spec, ttl=60)
+    kind_of.from_map(f"{name}-short", url=running.url).fit(ROWS)
+    assert client.get_map(f"{name}-short").ttl == 3600
