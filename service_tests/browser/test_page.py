@@ -274,8 +274,30 @@ def test_a_map_is_recommended_by_labels_for_several_kernels(page: "Page") -> Non
     table = page.get_by_role("table", name="The ranking, the best first").inner_text()
     assert all(word in table for word in ("Score", "gaussian, length scale", "laplacian, length scale"))
     assert 0.3 < float(figure(page, "Score without a map: linear")) < 0.9
+    page.get_by_role("link", name="the page of its job").click()
+    page.get_by_role("table", name="The ranking, the best first").get_by_role("button").nth(1).click()
+    heading(page, "New map").wait_for()
+    assert page.get_by_label("Prepare rows").input_value() == "given"
     page.get_by_role("link", name="Jobs").click()
     page.get_by_role("cell", name="recommend gaussian, laplacian").first.wait_for()
+
+
+def test_of_many_rows_a_random_sample_is_sent_with_its_own_labels(page: "Page") -> None:
+    """The rows are in the order of their labels."""
+    rows = np.stack([np.arange(5000.0), np.arange(5000) // 1000], axis=1)
+    page.get_by_role("link", name="Recommend").click()
+    drop(page, "rows.npy", npy(rows))
+    page.get_by_label("Labels").select_option("a column of these rows")
+    page.get_by_text("2000 of your 5000 rows are sent, drawn at random").wait_for()
+    with page.expect_request("**/v1/recommendations") as asked:
+        button(page, "Recommend a map").click()
+    body: dict[str, Any] = asked.value.post_data_json or {}
+    sent, labels = np.array(body["vectors"])[:, 0], np.array(body["y"])
+    assert len(sent) == len({*sent}) == 2000
+    np.testing.assert_array_equal(labels, sent // 1000)
+    # Of 5,000 rows 2,000 are drawn: each label 400 times, with a standard deviation of 13.9.
+    assert np.abs(np.bincount(labels.astype(int)) - 400).max() < 4 * 13.9
+    button(page, "Cancel").click()
 
 
 def test_maps_are_sorted_and_those_of_pipelines_folded(page: "Page", http: httpx.Client) -> None:

@@ -92,9 +92,9 @@ function Grams({ of: { approximate, imaginary, exact, n }, hashes }) {
   const norm = (numbers) => Math.sqrt(numbers.reduce((sum, one) => sum + one * one, 0));
   const grid = (values) => ({ n, d: n, values });
   return html`<h3>Similarities</h3>
-    <p>The kernel of ${counted(n, "row")} with each other:
-      ${hashes ? "as often as codes agree" : "as inner products of features"},
-      and exactly.${imaginary.length > 0 && " Pictures have its real part; sizes of errors count both."}</p>
+    <p>The kernel of ${counted(n, "row")} with each other: ${
+      hashes ? "as often as codes agree" : "as inner products of features"
+    }, and exactly.${imaginary.length > 0 && " Pictures have its real part; sizes of errors count both."}</p>
     <dl class="figures small">
       <${Figure} name="Relative error">${digits(norm(lengths) / (norm(exact) || 1))}<//>
       <${Figure} name="Largest error">${digits(Math.max(...lengths))}<//>

@@ -17,7 +17,7 @@ const NOTES = {
   dtype: "In which arrays are frozen and features computed.",
   seed: "Source of every random choice; 0 if it is left empty.",
   normalize: "Scale each feature row to unit L2 norm.",
-  fit: "Centre and scale each row first, as fitted to a dataset.",
+  fit: "Center and scale each column first.",
 };
 
 export function Create() {
@@ -104,9 +104,10 @@ function Features({ form, set, wrong, catalog, datasets }) {
     <${Member} ...${own} member="dtype" title="Precision" options=${dtypes} />
     <${Member} ...${own} member="seed" title="Seed" inputmode="numeric" />
     ${
-      datasets.length > 0 &&
-      html`<${Member} ...${own} member="fit" title="Prepare rows" options=${[["", "as they are"], ...pairs(FITS)]} />`
+      (datasets.length > 0 || form.input) &&
+      html`<${Member} ...${own} member="fit" title="Prepare rows"
+        options=${[["", "as they are"], ...(form.input ? [["given", "as in the spec"]] : []), ...pairs(datasets.length ? FITS : [])]} />`
     }
-    ${form.fit && html`<${Member} ...${own} member="fitDataset" title="Fitted to" note="" options=${named} />`}
+    ${form.fit && form.fit !== "given" && html`<${Member} ...${own} member="fitDataset" title="Fitted to" note="" options=${named} />`}
   </fieldset>`;
 }

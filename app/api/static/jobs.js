@@ -3,6 +3,7 @@
 import { watch } from "./events.js";
 import { Measured, resultOf } from "./measured.js";
 import { Badge, Figure, Heading, Loading, Notice } from "./parts.js";
+import { Ranking } from "./recommend.js";
 import { askJson, pathOf } from "./service.js";
 import { html, useEffect, useLoaded, useState, useWork } from "./view.js";
 import { ago, count, digits, duration, words } from "./words.js";
@@ -15,9 +16,9 @@ const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
 /** What a job is about, with links. */
 export function Subject({ job }) {
   const { map, diagnostic, index, kernel, dataset } = job.subject ?? {};
+  const about = [index, kernel && words(kernel), dataset && `on ${dataset}`].filter(Boolean).join(" ");
   return html`${words(job.kind)} ${diagnostic ? `(${words(diagnostic)}) ` : ""}
-    ${map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`}
-    ${[index, kernel && words(kernel), dataset && `on ${dataset}`].filter(Boolean).join(" ")}`;
+    ${map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`}${map && about && " "}${about}`;
 }
 
 const secondsOf = (job) => (new Date(job.ended_at) - new Date(job.started_at)) / 1000;
@@ -53,7 +54,7 @@ export function JobProgress({ id, onEnd }) {
       }
     </div>
     <progress max="1" value=${job.progress} aria-label="Progress">${percent} %</progress>
-    <p class="unseen" role="status">${ended ? `The job is ${job.state}.` : `${Math.floor(percent / 10) * 10} percent done`}</p>
+    <p class="unseen" role="status">${ended ? `The job has ended: ${job.state}.` : `${Math.floor(percent / 10) * 10} percent done`}</p>
     <dl class="figures small">
       <${Figure} name="Done">${percent} %<//>
       <${Figure} name="Steps">${count(job.step)} of ${count(job.of)}<//>
@@ -79,7 +80,11 @@ export function Job({ id }) {
   const result = useLoaded(async (signal) => (hasNumbers ? resultOf(id, signal) : null), [hasNumbers]);
   return html`<${Heading} note=${html`<code>${id}</code>`}>Job<//><${JobProgress} id=${id} onEnd=${setLast} />
     <${Notice} problem=${result.problem} again=${result.again} />
-    <${Measured} value=${result.value} label="Result" />
+    ${
+      last?.kind === "recommend" && result.value?.document
+        ? html`<${Ranking} of=${result.value.document} picture=${result.value.picture} />`
+        : html`<${Measured} value=${result.value} label="Result" />`
+    }
     <p><a href="#/jobs">All jobs</a></p>`;
 }
 
@@ -130,7 +135,7 @@ export function Jobs() {
         <td><progress max="1" value=${job.progress} aria-label=${`Progress of ${job.id}`} /></td>
         <td>${ago(job.created_at)}</td>
         <td>${job.started_at && job.ended_at ? duration(secondsOf(job)) : "–"}</td>
-        <td><a href=${`#/jobs/${job.id}`} onClick=${() => setFollowed(job.id)}><code>${job.id.slice(0, 8)}</code></a></td>
+        <td><a href=${`#/jobs/${job.id}`} onClick=${() => setFollowed(job.id)}><code>…${job.id.slice(-8)}</code></a></td>
       </tr>`,
       )}</tbody>
     </table></div>`

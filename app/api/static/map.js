@@ -71,6 +71,7 @@ function Figures({ map }) {
     <${Figure} name=${hashes ? "Codes of a row" : "Columns of a row"}>${count(map.n_output)}<//>
     <${Figure} name=${heading(map.family.s)}>${count(map.n_frequencies)}<//>
     <${Figure} name="Size">${size(map.bytes)}<//>
+    <${Figure} name="Rows">${map.spec.input ? "prepared first, see the spec" : "as they are"}<//>
     <${Figure} name="Precision">${map.spec.dtype}<//>
     <${Figure} name="Form">${hashes ? "codes" : words(map.spec.form)}${map.spec.normalize ? ", unit norm" : ""}<//>
   </dl>`;

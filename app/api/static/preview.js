@@ -40,7 +40,7 @@ export function Preview({ preview: { value, problem, loading }, family, name, sp
     Building goes on after the answer, and you can watch it.<//>`;
   return html`<h2>Summary</h2>
     <div class=${loading ? "fading" : ""} role="status">
-      ${problem && html`<${Notice} problem=${problem} title="No such map" />`}
+      ${problem && html`<${Notice} problem=${problem} title="This map cannot be made" />`}
       ${value && html`<${Figures} of=${value} family=${family} /><${Warnings} warnings=${value.warnings} />${!value.at_once && job}`}
     </div>
     <div class="actions"><button disabled=${busy || !value}>Create the map</button></div>

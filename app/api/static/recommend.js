@@ -2,7 +2,7 @@
 
 import { KindFields, Labelled, bodyOf } from "./fields.js";
 import { number, stringify } from "./json.js";
-import { labelled, sources } from "./labels.js";
+import { labelled, share, sources } from "./labels.js";
 import { measure, Picture, Unanswered, Waiting } from "./measured.js";
 import { Figure, Heading, Loading, Notice, Table } from "./parts.js";
 import { Rows } from "./rows.js";
@@ -18,6 +18,7 @@ const NOTES = {
   seeds: "Maps to measure of each spec. Empty means 3; more maps give narrower intervals.",
   input: "Center and scale each column first, as fitted to these rows.",
   labels: "With labels, maps are ranked by how well a linear model on their features predicts them.",
+  label_column: "Counted from 0. Empty means the last one.",
 };
 
 export function Recommend() {
@@ -43,7 +44,7 @@ function Form({ catalog }) {
   };
   const [rows, setRows] = useState(null);
   const [kernels, setKernels] = useState(() => [kernelOf("gaussian")]);
-  const [form, setForm] = useState({ budget: "256", labels: "", label_column: "", label_list: "" });
+  const [form, setForm] = useState({ budget: "256", labels: "", label_column: "", label_list: "", label_dataset: "" });
   const [job, setJob] = useState(null);
   const [{ value, problem, busy }, begin] = useWork();
   const wrong = Object.fromEntries((problem?.errors ?? []).map((one) => [one.pointer, one.detail]));
@@ -81,7 +82,7 @@ function Form({ catalog }) {
         ${chosen("input", "Prepare rows", [["", "as they are"], ...FITS.map((one) => [one, words(one)])])}
         ${chosen("labels", "Labels", sources(rows))}
       </div>
-      ${form.labels === "column" && typed("label_column", "Number of the column, counted from 0", "/y")}
+      ${form.labels === "column" && typed("label_column", "Column of the labels", "/y")}
       ${
         form.labels === "list" &&
         field(
@@ -92,6 +93,8 @@ function Form({ catalog }) {
           "/y",
         )
       }
+      ${form.labels === "dataset" && typed("label_dataset", "Dataset of the labels", "/y")}
+      ${share(rows) && html`<p class="note">${share(rows)}</p>`}
     </section>
     <div class="pair top-aligned">
       <div>${kernels.map((kernel, place) => {
@@ -119,6 +122,7 @@ function Form({ catalog }) {
     </div>
     <div class="actions"><button disabled=${!rows || busy}>${busy ? "Trying maps …" : "Recommend a map"}</button></div>
     ${busy && html`<${Waiting} job=${job} />`}
+    ${job && html`<p class="note">The result stays at <a href=${`#/jobs/${job.id}`}>the page of its job</a>.</p>`}
     <${Notice} problem=${problem} />
     ${value?.job && html`<${Unanswered} job=${value.job} />`}
     ${value?.document && html`<${Ranking} of=${value.document} picture=${value.picture} />`}
@@ -133,17 +137,23 @@ const same = (one, other) => stringify(one) === stringify(other);
 const kernelSaid = ({ kind, length_scale: scale }) =>
   `${words(kind)}${typeof scale === "number" ? `, length scale ${digits(scale)}` : ""}`;
 
-function Ranking({ of, picture }) {
+/** A recommendation: the winner, the picture, and a table of all that was tried. */
+export function Ranking({ of, picture }) {
   const winner = of.ranked.findIndex((trial) => same(trial.spec, of.best));
   const best = of.ranked[Math.max(0, winner)];
   const scored = typeof best.score_mean === "number";
   const figure = scored ? "score" : "error";
   const row = (trial, place) => [
-    html`${place === winner ? html`<b>★ ${said(trial.spec)}</b><span class="unseen"> (the winner)</span>` : said(trial.spec)}
+    html`<button type="button" class="bare link" title="Create this map" onClick=${() => startWith(trial.spec)}>${
+      place === winner ? html`<b>★ ${said(trial.spec)}</b><span class="unseen"> (the winner)</span>` : said(trial.spec)
+    }</button>
       ${trial.tied_with_best && place !== winner ? html` <span class="badge">as good</span>` : ""}`,
     kernelSaid(trial.spec.kernel),
     count(trial.n_output),
-    `${digits(trial[`${figure}_mean`])} ± ${digits(trial[`${figure}_sd`])}`,
+    trial.maps > 1
+      ? `${digits(trial[`${figure}_mean`])} ± ${digits(trial[`${figure}_sd`])}`
+      : digits(trial[`${figure}_mean`]),
+    digits(trial[`choosing_${figure}`]),
     size(trial.bytes),
     duration(trial.seconds_per_1000_rows),
   ];
@@ -161,8 +171,14 @@ function Ranking({ of, picture }) {
     <section><h2>All that was tried</h2>
       <${Picture} blob=${picture} label=${`${scored ? "Scores" : "Errors"} of the maps that were tried by columns; ${said(of.best)} is the best`} />
       <${Table} caption="The ranking, the best first"
-        head=${["Sampler", "Kernel", "Columns", scored ? "Score" : "Error", "Size", "1,000 rows take"]}
+        head=${["Sampler", "Kernel", "Columns", scored ? "Score" : "Error", "Ranked by", "Size", "1,000 rows take"]}
         rows=${of.ranked.map(row)} marked=${winner} />
+      <p class="note">${
+        scored
+          ? "A score is the share of classes predicted right, or R² for numbers, on rows that had no part in the ranking."
+          : "An error is that of the Gram matrix, relative to its norm, on rows that had no part in the ranking."
+      } “Ranked by” is the same on the other rows. A map that is as good as the winner does not differ from it significantly.
+        Click on a sampler to create its map.</p>
       ${of.notes.map((note) => html`<p class="note">${note}</p>`)}
     </section>`;
 }

@@ -35,7 +35,7 @@ export function firstForm(catalog) {
     form: spec.form ?? "",
     dtype: spec.dtype ?? "",
     normalize: spec.normalize ?? false,
-    fit: "",
+    fit: spec.input ? "given" : "",
     fitDataset: "",
     input: spec.input ?? null,
     kernel: ofKind(catalog.kernels, spec.kernel ?? { kind: "gaussian" }),
@@ -56,7 +56,7 @@ export function specOf(catalog, form) {
   // Codes have no form: what was chosen before the sampler was is left aside.
   if (form.form && !hashes) spec.form = form.form;
   if (form.normalize && !hashes) spec.normalize = true;
-  if (form.fit) spec.input = { fit: form.fit, dataset: form.fitDataset };
-  else if (form.input) spec.input = form.input;
+  if (form.fit === "given") spec.input = form.input;
+  else if (form.fit) spec.input = { fit: form.fit, dataset: form.fitDataset };
   return spec;
 }

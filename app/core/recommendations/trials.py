@@ -254,9 +254,9 @@ def _notes(told: list[RankedTrial], wanted: Wanted, variation: RowVariation, rep
     notes = []
     if wanted.dataset is None and wanted.samplers is None:
         notes.append(
-            "samplers that learn from rows, landmarks, reweighted_grid and weighted, were not tried: a spec names the "
-            "dataset that it learns from. Put the rows as a dataset (PUT /v1/datasets/{name}) and send dataset in the "
-            "place of vectors: what learns most often has a fraction of these errors"
+            "landmarks, reweighted_grid and weighted, which learn from rows, were not tried. They need a dataset of "
+            "the rows without a column of labels (PUT /v1/datasets/{name}), and its name in place of the rows. Maps "
+            "that learn usually have a fraction of the error"
         )
     if wanted.objective is not Objective.score and len({str(trial["spec"]["kernel"]) for trial in told}) > 1:
         notes.append(
