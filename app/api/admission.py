@@ -332,6 +332,8 @@ class Turns:
     async def run(self, work: Callable[[], Awaitable[Result]], left: "asyncio.Future[None] | None" = None) -> Result:
         """Run work once its turn comes; raise ClientDisconnect if `left` is done first: the client no longer waits."""
         owner = current_owner()
+        if left is not None and left.done():
+            raise ClientDisconnect
         if self._has_one_for(owner):
             self._take(owner)
         else:

@@ -498,6 +498,21 @@ def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.
     return of_columns(x, columns), of_y
 
 
+def split_off(rows: Rows, column: int) -> tuple[Rows, Rows]:
+    """Return a column of rows (n, d), as (n, 1), and the other columns.
+
+    The memory for sparse rows does not grow with d.
+    """
+    if isinstance(rows, np.ndarray):
+        return rows[:, [column]], np.delete(rows, column, axis=1)
+    n, d = rows.shape
+    here, numbers = rows.indices == column, row_numbers(rows)
+    ends = [np.concatenate([[0], np.cumsum(np.bincount(numbers[of], minlength=n))]) for of in (here, ~here)]
+    others = rows.indices[~here] - (rows.indices[~here] > column)
+    alone = sparse.csr_array((rows.data[here], np.zeros(here.sum(), np.intp), ends[0]), shape=(n, 1))
+    return alone, sparse.csr_array((rows.data[~here], others, ends[1]), shape=(n, d - 1))
+
+
 def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.csr_array:
     """Return sparse rows in float64, restricted to these columns, which are increasing and renumbered from 0."""
     places = np.searchsorted(columns, rows.indices)

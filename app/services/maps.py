@@ -1,7 +1,7 @@
 """Maps: their records, and the maps in use."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -141,6 +141,7 @@ def _record(manifest: MapManifest, spec: MapSpec | dict[str, Any]) -> MapRecord:
 
 logger = logging.getLogger(__name__)
 
+_States = list[tuple[str, State, str]]
 # Maps that one call to the store lists.
 _AT_A_TIME = 1000
 
@@ -212,14 +213,11 @@ class Maps:
 
         return latest(read)
 
-    def states(self) -> Iterator[tuple[str, State, str | None]]:
-        """Yield the name and state of each map in order of names, and the reason if its building failed."""
-        after, more = None, True
-        while more:
-            page, after = self._store.page("", after, _AT_A_TIME)
-            more = after is not None
-            for one in page:
-                yield one.name, one.state, None if one.error is None else str(one.error["detail"])
+    def states(self, after: str | None) -> tuple[_States, str | None]:
+        """Return name and state of maps in order of names, and why if building failed; and where to go on, or None."""
+        page, following = self._store.page("", after, _AT_A_TIME)
+        whys = ["" if one.error is None else str(one.error["detail"]) for one in page]
+        return [(one.name, one.state, why) for one, why in zip(page, whys, strict=True)], following
 
     def delete(self, name: str, check: Check = accept_any) -> None:
         """Delete a map and cancel the job that builds it; of concurrent calls, only one succeeds.

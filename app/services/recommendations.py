@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic_core import to_json
 
-from app.core.arrays import AFTER_INPUT, CheckBytes, PostedRows, Rows, check_range, complete, dense, floats, vectors
+from app.core.arrays import (
+    AFTER_INPUT,
+    CheckBytes,
+    PostedRows,
+    Rows,
+    check_range,
+    complete,
+    dense,
+    floats,
+    split_off,
+    vectors,
+)
 from app.core.building import Building
 from app.core.datasets import Reference, sample_rows
 from app.core.diagnostics import Finding
@@ -91,8 +102,8 @@ def read_labels(
     if isinstance(y, LabelColumn):
         values, digests = _column(datasets, y, own)
         if y.dataset is None and rows.shape[1] > y.column:
-            others = np.arange(rows.shape[1]) != y.column
-            task = task._replace(rows=rows[:, others], every=source if own is None else own[:, others], dataset=None)
+            every = source if own is None else split_off(own, y.column)[1]
+            task = task._replace(rows=split_off(rows, y.column)[1], every=every, dataset=None)
     else:
         values, digests = np.asarray(y, _dtype(y)), {}
     if len(values) != n:
@@ -122,7 +133,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
         raise InvalidInput(f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column")
-    return dense(complete(own[:, [y.column]], "/y", "is missing, which is a label"))[:, 0], digests
+    return dense(complete(split_off(own, y.column)[0], "/y", "is missing, which is a label"))[:, 0], digests
 
 
 def _dtype(y: tuple[Label, ...]) -> type:

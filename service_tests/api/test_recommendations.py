@@ -35,7 +35,7 @@ def test_the_best_spec_is_ready_to_put(http: httpx.Client, name: str) -> None:
     assert set(found) == of_rows | {"target_reached", "ranked", "best", "baselines", "skipped", "notes"}
     assert (found["rows"], found["reported_rows"], found["learned_rows"]) == (50, 16, None)
     assert found["target_reached"] is None
-    assert "as a dataset" in found["notes"][0]
+    assert "a dataset of the rows" in found["notes"][0]
     members = {
         "spec",
         "n_output",

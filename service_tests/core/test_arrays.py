@@ -1,5 +1,6 @@
 """The gate: what it refuses, in which words, and what it lets through unchanged."""
 
+import tracemalloc
 from itertools import pairwise
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from app.core.arrays import dense, entries_of_rows, entry_blocks, made_dense, row_blocks, vectors
+from app.core.arrays import Rows, dense, entries_of_rows, entry_blocks, made_dense, row_blocks, split_off, vectors
 from app.core.errors import InvalidInput
 from service_tests.cases import each
 
@@ -135,3 +136,21 @@ def test_blocks_of_entries_cover_all_items_and_hold_no_more_than_they_may(most: 
     rows = np.array([[1.0, 0.0, 2.0], [0.0, 0.0, 0.0]])
     assert entries_of_rows(rows).tolist() == [3, 3]
     assert entries_of_rows(sparse.csr_array(rows)).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("column", [0, 3, 6])
+def test_a_column_is_split_off_in_memory_of_the_entries(column: int) -> None:
+    rng = np.random.default_rng(3)
+    rows = sparse.csr_array(rng.random((9, 7)) * (rng.random((9, 7)) < 0.4))
+    either: list[Rows] = [rows, rows.toarray()]
+    for of in either:
+        alone, others = (part if isinstance(part, np.ndarray) else part.toarray() for part in split_off(of, column))
+        np.testing.assert_array_equal(alone, rows.toarray()[:, [column]], strict=True)
+        np.testing.assert_array_equal(others, np.delete(rows.toarray(), column, axis=1), strict=True)
+    wide = sparse.csr_array((rows.data, rows.indices * 300_000_000, rows.indptr), shape=(9, 2_000_000_000))
+    tracemalloc.start()
+    try:
+        assert split_off(wide, column * 300_000_000)[1].shape == (9, 1_999_999_999)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()

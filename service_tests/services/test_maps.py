@@ -16,6 +16,7 @@ from app.services.errors import MapNotFound
 from app.services.maps import ArrayKind
 from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
 from app.store.maps import digest
+from app.store.named import State
 from service_tests.cases import each
 from service_tests.checks import keys
 from service_tests.races import reads_during
@@ -136,3 +137,16 @@ def test_an_unfit_store_gets_no_new_map_but_serves_the_old(service: Callable[...
         unfit.create("n", SPEC, Progress())
     assert not unfit.create("m", SPEC, Progress())[1]
     assert unfit.ready("m").spec == SPEC
+
+
+def test_states_come_a_few_maps_at_a_time(service: Callable[..., Service], monkeypatch: pytest.MonkeyPatch) -> None:
+    maps = service()
+    for name in "abcde":
+        maps.create(name, SPEC, Progress())
+    monkeypatch.setattr("app.services.maps._AT_A_TIME", 2)
+    found, after = maps.states(None)
+    while after is not None:
+        assert len(found) % 2 == 0
+        more, after = maps.states(after)
+        found += more
+    assert found == [(name, State.ready, "") for name in "abcde"]

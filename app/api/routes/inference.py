@@ -1,6 +1,7 @@
 """Routes of the Open Inference Protocol, version 2: maps are models, which clients list, inspect and run."""
 
 from collections.abc import Callable, Collection
+from functools import partial
 from importlib.metadata import version
 from math import prod
 from typing import Any, NamedTuple
@@ -173,15 +174,17 @@ async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     _check_type(request, JSON)
     body = await bodies.read(request, context, context.limits.check_spec)
     asked = bodies.parse(AskedIndex, body or b"{}")
-
-    def work() -> list[IndexedModel]:
-        return [
-            IndexedModel(name=name, state=_STATES[state], reason=why or "")
-            for name, state, why in context.maps.states()
+    found: list[IndexedModel] = []
+    after, more = None, True
+    while more:  # calls of others come between
+        page, after = await context.admission.ask(partial(context.maps.states, after))
+        more = after is not None
+        found += [
+            IndexedModel(name=name, state=_STATES[state], reason=why)
+            for name, state, why in page
             if state is State.ready or not asked.ready
         ]
-
-    return await context.admission.ask(work)
+    return found
 
 
 @models.post(
