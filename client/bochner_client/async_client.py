@@ -13,6 +13,7 @@ from bochner_client.errors import BochnerError
 from bochner_client.jobs import AsyncJob
 from bochner_client.methods import Async
 from bochner_client.operations import Operations
+from bochner_client.recommendations import Recommendation
 from bochner_client.requests import (
     Attempt,
     Body,
@@ -101,6 +102,8 @@ class AsyncClient(Operations, Async):
                     step = advance(flow, outcome)
                 except StopIteration as end:
                     answer: T = end.value
+                    if isinstance(answer, Recommendation):
+                        answer.url = self.url
                     return answer
                 outcome = await self._outcome(step, opened)
 

@@ -13,6 +13,7 @@ from bochner_client.errors import BochnerError
 from bochner_client.jobs import Job
 from bochner_client.methods import Sync
 from bochner_client.operations import Operations
+from bochner_client.recommendations import Recommendation
 from bochner_client.requests import Attempt, Close, Flow, Give, Patience, Read, Sleep, Step, Turn, advance
 from bochner_client.transport import PATIENCE_SECONDS, TIMEOUT_SECONDS, arguments, away, heed, options, reading, refused
 
@@ -78,6 +79,8 @@ class Client(Operations, Sync):
                     step = advance(flow, outcome)
                 except StopIteration as end:
                     answer: T = end.value
+                    if isinstance(answer, Recommendation):
+                        answer.url = self.url
                     return answer
                 outcome = self._outcome(step, opened)
 

@@ -11,8 +11,11 @@ _COLUMNS = ("n_output", "error_mean", "error_sd", "score_mean", "bytes", "second
 class Recommendation(dict[str, Any]):
     """The answer to a recommendation: a dictionary, as the HTTP API describes it; notebooks show it as a table."""
 
+    url: str | None = None
+    """Address of the service that answered."""
+
     def transformer(self, **arguments: Any) -> Any:
-        """Return the transformer for the best map: a `HashMap` for kernel gmm, else a `FeatureMap`.
+        """Return the transformer for the best map of this service: a `HashMap` for kernel gmm, else a `FeatureMap`.
 
         Args:
             arguments: arguments of the transformer, such as `bits` of a `HashMap`; they override those of the map.
@@ -26,7 +29,7 @@ class Recommendation(dict[str, Any]):
         if best is None:
             raise ValueError(f"no map was recommended: {'; '.join(self.get('notes') or ['see skipped'])}")
         kind = HashMap if best["kernel"]["kind"] == "gmm" else FeatureMap
-        return kind.from_spec(best, **arguments)
+        return kind.from_spec(best, **{"url": self.url, **arguments})
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one dictionary for each ranked map, the best first: kernel, sampler, `s`, and the figures measured."""

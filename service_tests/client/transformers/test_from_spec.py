@@ -19,7 +19,8 @@ def test_the_recommended_map_goes_into_a_pipeline(
 ) -> None:
     """With the same spec, as it learns from nothing."""
     found = client.recommend(kernel, ROWS, input={"center": [0.5] * 4}, **QUICK)
-    transformer = found.transformer(url=running.url, name=name)
+    transformer = found.transformer(name=name)
+    assert transformer.url == running.url
     assert type(transformer) is (HashMap if kernel["kind"] == "gmm" else FeatureMap)
     transformer.fit(ROWS)
     assert client.get_map(name).digest == client.put_map(f"{name}-put", found["best"]).digest
