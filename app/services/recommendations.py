@@ -100,10 +100,9 @@ def read_labels(
     if y is None:
         return task
     if isinstance(y, LabelColumn):
-        values, digests = _column(datasets, y, own)
+        values, others, digests = _column(datasets, y, own)
         if y.dataset is None and rows.shape[1] > y.column:
-            every = source if own is None else split_off(own, y.column)[1]
-            task = task._replace(rows=split_off(rows, y.column)[1], every=every, dataset=None)
+            task = task._replace(rows=split_off(rows, y.column)[1], every=others, dataset=None)
     else:
         values, digests = np.asarray(y, _dtype(y)), {}
     if len(values) != n:
@@ -124,8 +123,8 @@ def _pick_rows(source: PostedRows | Reference, n: int, seed: int) -> Places:
     return sample_rows(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
 
 
-def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:
-    """Return the labels in a column, and the digest of their dataset, if it is not that of the rows."""
+def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], Rows, dict[str, str]]:
+    """Return the labels in a column, the other columns, and the digest of their dataset if it is not the rows'."""
     digests: dict[str, str] = {}
     if y.dataset is not None:
         own, digests[y.dataset], _ = datasets.read(Reference(y.dataset))
@@ -133,7 +132,8 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
         raise InvalidInput(f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column")
-    return dense(complete(split_off(own, y.column)[0], "/y", "is missing, which is a label"))[:, 0], digests
+    labels, others = split_off(own, y.column)
+    return dense(complete(labels, "/y", "is missing, which is a label"))[:, 0], others, digests
 
 
 def _dtype(y: tuple[Label, ...]) -> type:

@@ -37,10 +37,11 @@ def drawing(answer: Ranking, of: str) -> Drawing:
     `of` says in the title whose maps they are. Values that would squeeze the rest are arrows at the edge, with their
     size.
     """
-    best, *others = sorted(answer["ranked"], key=lambda trial: trial["spec"] != answer["best"])
+    best_first = sorted(answer["ranked"], key=lambda trial: trial["spec"] != answer["best"])
+    best = best_first[0]
     is_scored = best["score_mean"] is not None
     every: dict[str, list[RankedTrial]] = {}
-    for trial in (best, *others):
+    for trial in best_first:
         every.setdefault(_curve_label(trial["spec"]), []).append(trial)
     found = dict(islice(every.items(), _MOST_CURVES))
     ranked = [trial for trials in found.values() for trial in trials]
