@@ -39,7 +39,8 @@ def posted_type(request: Request, allowed: Collection[str], absent: str = "") ->
     media_type = (header or absent).partition(";")[0].strip().lower()
     if media_type not in allowed:
         came = f"Content-Type {header}" if header else "no Content-Type"
-        raise Refusal("unsupported-media-type", f"expected {' or '.join(allowed)}, got {came}")
+        remedy = "; read CSV with pandas or numpy, and send Parquet or .npy" if "csv" in media_type else ""
+        raise Refusal("unsupported-media-type", f"expected {' or '.join(allowed)}, got {came}{remedy}")
     return media_type
 
 

@@ -27,7 +27,7 @@ Rows = Floats | sparse.csr_array
 """Validated vectors: a C-contiguous or CSR matrix of float32 or float64, finite, of the map's width."""
 CheckBytes = Callable[[int], None]
 """Function that receives the number of bytes rows will take, before they are allocated; raises TooLarge if too many."""
-MISSING = "is missing; a map whose input has a number for missing takes such rows"
+MISSING = 'is missing; a map with an input such as {"fit": "standardize", "missing": 0} takes such rows'
 """Error text for NaN, which is written as null in JSON."""
 AFTER_INPUT = ", once it has gone through the input of the map"
 """Suffix of error texts about an entry after preprocessing (`input`), whose value differs from the posted one."""

@@ -227,7 +227,11 @@ def written_json(document: Any) -> Body:
         ValueError: a number is NaN or infinite.
         TypeError: a value cannot be written as JSON.
     """
-    return Body(JSON, (json.dumps(document, allow_nan=False, separators=(",", ":"), default=_listed).encode(),))
+    try:
+        text = json.dumps(document, allow_nan=False, separators=(",", ":"), default=_listed)
+    except ValueError as error:
+        raise ValueError("a label, an option or an entry of sparse rows is NaN or infinite") from error
+    return Body(JSON, (text.encode(),))
 
 
 def _listed(value: Any) -> Any:

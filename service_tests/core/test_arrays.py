@@ -88,7 +88,7 @@ def test_an_entry_that_is_not_finite_is_refused_by_row_and_column(value: float, 
     for posted in (rows, np.asfortranarray(rows), rows.astype(dtype.newbyteorder(">")), csr):
         error = refused(posted, dtype)
         assert error.pointer == "/x/4/2"
-        complaint = "is missing; a map whose input" if np.isnan(value) else "is not finite"
+        complaint = "is missing; a map with an input" if np.isnan(value) else "is not finite"
         assert error.detail.startswith(f"row 4, column 2 {complaint}")
 
 

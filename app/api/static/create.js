@@ -13,7 +13,7 @@ import { heading, words } from "./words.js";
 const PAUSE_MILLISECONDS = 250;
 const NOTES = {
   input_dim: "d, the length of a vector that is posted.",
-  s: "s. A rule that dictates its own number needs none.",
+  s: "s. Not needed for a rule that has a number of its own.",
   dtype: "In which arrays are frozen and features computed.",
   seed: "Source of every random choice; 0 if it is left empty.",
   normalize: "Scale each feature row to unit L2 norm.",

@@ -5,7 +5,8 @@ from enum import StrEnum
 from math import inf
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic_core import PydanticCustomError
 
 from app.core.errors import InvalidInput
 from app.core.input import Input
@@ -75,7 +76,13 @@ class LabelColumn(Frozen):
     ) = None
 
 
-Label = bool | int | float | str
+def _refuse_no_label(value: object) -> object:
+    if not isinstance(value, bool | int | float | str):
+        raise PydanticCustomError("label", "expected a label: a number, a string or a boolean")
+    return value
+
+
+Label = Annotated[bool | int | float | str, BeforeValidator(_refuse_no_label)]
 Described = Annotated[
     Annotated[dict[str, Any], Tag("one")]
     | Annotated[tuple[dict[str, Any], ...], Field(min_length=1, max_length=10, fail_fast=True), Tag("list")],

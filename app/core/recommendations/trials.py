@@ -194,7 +194,7 @@ def build_answer(
         best=told[0]["spec"],
         baselines=baselines,
         skipped=skipped,
-        notes=_notes(told, wanted, best.variation, len(shares.reported.measured)),
+        notes=_notes(told, wanted, best.variation, len(shares.reported.measured), baselines),
     )
 
 
@@ -249,9 +249,17 @@ def left_out(one: Candidate, reason: str, wanted: Wanted) -> Skipped:
     return Skipped(sampler=one.sampler.model_dump(mode="json"), columns=one.columns, reason=reason)
 
 
-def _notes(told: list[RankedTrial], wanted: Wanted, variation: RowVariation, reported: int) -> list[str]:
+def _notes(
+    told: list[RankedTrial], wanted: Wanted, variation: RowVariation, reported: int, baselines: list[PlainModel]
+) -> list[str]:
     """Return the remarks that a reader of the ranking needs."""
-    notes = []
+    score = told[0]["score_mean"]
+    notes = [
+        f"the {one['name']} model without a map scores {one['score']:.3f}, the best map {score:.3f}: no map of this "
+        "budget is worth its columns"
+        for one in baselines
+        if score is not None and one["score"] >= score
+    ]
     if wanted.dataset is None and wanted.samplers is None:
         notes.append(
             "landmarks, reweighted_grid and weighted, which learn from rows, were not tried. They need a dataset of "
@@ -330,6 +338,9 @@ class Effort(NamedTuple):
 
 QUICK = Effort(seeds=1, fresh=3, extensions=8, tried_narrower=0, confirming=3)
 """Effort of a quick recommendation, some seconds: without a target, only the widest maps are tried."""
+# In a quick recommendation, scores on fewer rows than this would often be equal. Maps of up to `_QUICK_FOLDS` folds are
+# then measured, which is still quick with so few rows.
+_FEW_SCORED, _QUICK_FOLDS = 50, 4
 # While it is open which trial is the best, more maps are measured of up to `_LEADING` trials that may be, or of up to
 # `_LEADING_LATER` once the best has `_LATER` maps: `_MORE_MAPS` at a time, up to `_MOST_MAPS`. A difference of less
 # than the part `_DIFFERENCE` of the error is left open.
@@ -384,11 +395,11 @@ def recommend(
     wanted.check(labels is not None)
     building = building or Building()
     shares = shares or shared_out(np.arange(rows.shape[0]), rows.shape[0], seed)
-    tried = _Trials(
-        Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective]),
-        wanted,
-        QUICK if quick else Effort(seeds),
-    )
+    effort = QUICK if quick else Effort(seeds)
+    if quick and labels is not None and len(shares.choosing[0].measured) < _FEW_SCORED:
+        effort = effort._replace(seeds=min(len(shares.choosing), _QUICK_FOLDS))
+    measuring = Measuring(rows, shares, labels, wanted, building, _TIMED_CALLS[wanted.objective])
+    tried = _Trials(measuring, wanted, effort)
     tried.all_of(
         [
             [one for kernel in kernels for one in candidates(kernel, rows.shape[1], columns, wanted, seed)]

@@ -109,12 +109,13 @@ def recommend(
         vectors: rows, or rows of a dataset.
         timeout: seconds to wait for the job, if the recommendation takes long.
         progress: how to show the progress of the job; see `Job.wait`.
-        options: `budget`, `target_error`, `objective`, `mode`, `samplers`, `y` and other options of the HTTP API.
+        options: those of the HTTP API: `budget` or `target_error`; `y` (labels), `labels_are`, `input`, `samplers`,
+            `multiples`, `objective`, `mode`, `seeds`, `seed`.
     """
     found = yield from exchange(_recommendation(kernel, vectors, options))
     answer = Recommendation((yield from _figures(found, timeout, progress)))
     if answer.get("baselines"):
-        answer["baselines"] += trees(vectors, options.get("y"))
+        answer["baselines"] += trees(vectors, options["y"], options.get("labels_are"))
     return answer
 
 

@@ -73,7 +73,7 @@ def test_what_can_be_no_dataset_is_refused(http: httpx.Client, name: str, rows: 
 def test_other_refusals_are_those_of_vectors(http: httpx.Client, name: str) -> None:
     path = f"/v1/datasets/{name}"
     text = http.put(path, content=b"1,2", headers={"Content-Type": "text/csv"})
-    assert_problem(http, text, 415, "unsupported-media-type")
+    assert "pandas" in assert_problem(http, text, 415, "unsupported-media-type")["detail"]
     large = put_dataset(http, name, np.ones((1000, 251)))
     assert assert_problem(http, large, 413, "too-large")["setting"] == "BOCHNER_MAX_BODY_BYTES"
     assert_problem(http, put_dataset(http, "a b", ROWS), 422, "invalid-input")

@@ -52,6 +52,11 @@ def test_a_recommendation_is_a_table(client: Client) -> None:
     assert [row["error_mean"] for row in rows] == [one["error_mean"] for one in found["ranked"]]
     assert list(found.to_frame().columns) == list(rows[0])
     assert found._repr_html_().count("<tr>") == len(rows) + 1
+    heads, first, *_ = repr(found).splitlines()
+    assert heads.split()[:3] == ["kernel", "length_scale", "sampler"]
+    assert first.split()[:2] == ["gaussian", "1.5"]
+    assert f"… and {len(rows) - 10} more" in repr(found)
+    assert repr(found).endswith(found["notes"][-1])
     with pytest.raises(ValueError, match="no map was recommended: too few rows"):
         Recommendation(best=None, notes=["too few rows"]).transformer()
 
@@ -63,14 +68,17 @@ def test_rows_with_gaps_name_what_takes_them(running: Running) -> None:
     FeatureMap(s=4, length_scale=1.0, url=running.url, input={"missing": 0}).fit(gaps)
 
 
-@pytest.mark.parametrize("of", ["classes", "numbers"])
+@pytest.mark.parametrize("of", ["classes", "numbers", "whole numbers"])
 def test_trees_are_a_baseline_where_scikit_learn_is_there(client: Client, of: str) -> None:
     """Of labels that no linear model tells."""
     rows = np.random.default_rng(8).normal(size=(300, 3))
     told = np.sign(rows[:, 0] * rows[:, 1]) + 2
-    labels = told.astype(int).tolist() if of == "classes" else (told + 0.01 * rows[:, 2]).tolist()
+    labels = told.astype(int) if of == "classes" else (told + 0.01 * rows[:, 2])
+    if of == "whole numbers":
+        labels = (10_000 * labels).astype(int)
     kernel = {"kind": "gaussian", "length_scale": 1.0}
-    found = client.recommend(kernel, rows, y=labels, mode="quick", samplers=["sobol"], budget=16)
+    came = rows.tolist() if of == "classes" else rows
+    found = client.recommend(kernel, came, y=labels, mode="quick", samplers=["sobol"], budget=16)
     linear, trees = found["baselines"]
     assert (linear["name"], trees["name"]) == ("linear", "hist_gradient_boosting")
     assert linear["score"] < 0.7 < trees["score"] <= 1

@@ -14,7 +14,7 @@ from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, make_map
 from app.core.recommendations import measuring
 from app.core.recommendations.candidates import Objective, Wanted
-from app.core.recommendations.measuring import shared_out
+from app.core.recommendations.measuring import Labels, shared_out
 from app.core.recommendations.trials import recommend
 from app.core.spec import Sampler
 from service_tests.core.interrupted import WatchedWork
@@ -108,6 +108,29 @@ def test_a_quick_recommendation_measures_few_maps_of_the_widest() -> None:
     widest = {trial["spec"]["sampler"]["kind"]: trial["n_output"] for trial in full["ranked"][::-1]}
     assert all(trial["n_output"] == widest[trial["spec"]["sampler"]["kind"]] for trial in quick["ranked"])
     assert quick["ranked"][0]["error_mean"] < 1.2 * full["ranked"][0]["error_mean"]
+
+
+def test_few_labelled_rows_all_take_part_in_a_quick_choice() -> None:
+    """Of 60 rows, a fold has 10, on which most scores would be equal."""
+    rows = ROWS[:60]
+    labels = Labels((rows.sum(axis=1) > np.median(rows.sum(axis=1))).tolist())
+    wanted = Wanted(16, None, objective=Objective.score)
+    shares = shared_out(np.arange(60), 60, 0, strata=labels.strata())
+    answer = recommend(rows, [kernel(KERNELS[0])], wanted, quick=True, labels=labels, shares=shares)
+    tenths = [10 * (trial["choosing_score"] or 0) for trial in answer["ranked"]]
+    assert any(abs(one - round(one)) > 0.1 for one in tenths)
+
+
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_a_note_says_if_no_map_is_better_than_none(is_linear: bool) -> None:
+    rows = np.random.default_rng(3).normal(size=(200, 2))
+    labels = Labels((rows @ [1.0, 2] if is_linear else rows[:, 0] * rows[:, 1]).tolist())
+    wanted = Wanted(32, None, objective=Objective.score)
+    shares = shared_out(np.arange(200), 200, 0, strata=labels.strata())
+    smooth = [kernel({"kind": "gaussian", "length_scale": 2.0})]
+    answer = recommend(rows, smooth, wanted, quick=True, labels=labels, shares=shares)
+    assert ("the linear model without a map scores 1.000" in answer["notes"][0]) == is_linear
+    assert (answer["baselines"][0]["score"] >= (answer["ranked"][0]["score_mean"] or 0)) == is_linear
 
 
 def test_for_time_each_sampler_grows_until_it_reaches_the_target_and_the_fastest_is_best(
