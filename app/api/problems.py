@@ -207,6 +207,11 @@ def _said(
     return lambda request, error: problem(request, slug, str(error), **members(error))
 
 
+def _places(error: InvalidInput) -> dict[str, Any]:
+    places = (error.pointer, *error.others)
+    return {"errors": [ErrorAt(pointer=pointer, detail=error.detail) for pointer in places]}
+
+
 # Each has the name of its kind of problem: MapNotFound is map-not-found.
 _NAMED = (
     *(errors.MapNotFound, errors.MapExists, errors.ArrayNotFound, errors.DatasetNotFound, errors.DatasetExists),
@@ -214,7 +219,7 @@ _NAMED = (
     *(JobNotFound, JobHasNoResult, JobHasEnded, NewerVersion),
 )
 HANDLERS: dict[Any, Any] = {
-    InvalidInput: _said("invalid-input", lambda error: {"errors": [ErrorAt(pointer=error.pointer, detail=str(error))]}),
+    InvalidInput: _said("invalid-input", _places),
     InvalidOption: _said(
         "invalid-input", lambda error: {"errors": [ErrorAt(parameter=error.option, detail=str(error))]}
     ),

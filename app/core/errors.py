@@ -1,15 +1,18 @@
 """Errors in a caller's input, independent of HTTP. Their `detail` is one sentence written for a person."""
 
+from collections.abc import Sequence
+
 
 class InvalidInput(Exception):
     """Invalid input; to retry does not help. `detail` says what was received and what is expected.
 
-    `pointer` is the JSON pointer (RFC 6901) to the offending member of the body, "" for the whole body.
+    `pointer` is the JSON pointer (RFC 6901) to the offending member of the body, "" for the whole body. `others` are
+    pointers to more members with the same error.
     """
 
-    def __init__(self, detail: str, pointer: str = "") -> None:
+    def __init__(self, detail: str, pointer: str = "", others: Sequence[str] = ()) -> None:
         super().__init__(detail)
-        self.detail, self.pointer = detail, pointer
+        self.detail, self.pointer, self.others = detail, pointer, others
 
 
 class InvalidOption(Exception):

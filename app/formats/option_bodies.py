@@ -79,11 +79,15 @@ BATCHES: dict[str, Callable[[Body, int, CheckCount], Batch]] = {
 """Readers of vectors to put into an index, by media type; they receive the length of a row."""
 
 
-def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedRows | Reference]:
-    """Read the options and the vectors of a search; `parse` reads the options."""
+def search(body: Body, width: int, parse: Parse) -> tuple[SearchOptions, PostedRows | Reference | None]:
+    """Read the options and the vectors of a search, None if the options have ids; `parse` reads the options."""
     document = members(body, [], [*_SAMPLE, *SearchOptions.model_fields], of_rows=["vectors"])
     options = _options(SearchOptions, document, body, parse)
-    return options, vectors_or_dataset(document, width)
+    if options.ids is None:
+        return options, vectors_or_dataset(document, width)
+    if both := [member for member in _SAMPLE if member in document]:
+        raise InvalidInput(f"expected ids, vectors or a dataset, got ids and {both[0]}", "/ids")
+    return options, None
 
 
 def _read_list(posted: dict[str, Any], member: str, check_count: CheckCount) -> list[object] | None:

@@ -48,7 +48,8 @@ class VectorNotFound(Exception):
     """The index has no vector with that id."""
 
     def __init__(self, name: str, vector_id: int | str) -> None:
-        super().__init__(f"index {name!r} has no vector {vector_id!r}")
+        hint = "" if isinstance(vector_id, str) else f"; if the id is the string {str(vector_id)!r}, say kind=string"
+        super().__init__(f"index {name!r} has no vector {vector_id!r}{hint}")
 
 
 class ArrayNotFound(Exception):

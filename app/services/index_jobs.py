@@ -21,7 +21,7 @@ from app.jobs.record import JobRecord, NotMine
 from app.services.cache import latest
 from app.services.errors import DatasetNotFound, IndexNotFound, IndexNotReady, MapNotFound, MapNotReady
 from app.services.index_vectors import Images
-from app.services.indexes import AskedIndex, Indexes, IndexRecord, OpenIndex
+from app.services.indexes import AskedIndex, Indexes, IndexRecord, OpenIndex, Searching
 from app.services.limits import Limits
 from app.services.measurements import Adviser, Measurement
 from app.store.indexes import IndexStore
@@ -52,7 +52,7 @@ class IndexCreation(NamedTuple):
 
         Raises:
             DatasetNotFound: the dataset of the target does not exist.
-            InvalidInput: no search reaches the requested recall, or the dataset does not suffice to tell.
+            InvalidInput: the map has no codes, or the dataset does not fit it.
             TooLarge: the advice takes more memory than any job may.
             TooManyJobs: a job is needed, and the job queue is full.
         Also raises what `Indexes.create` raises.
@@ -65,7 +65,7 @@ class IndexCreation(NamedTuple):
         checkpoint = None
         if progress is not None and measurement.nbytes <= self.limits.max_result_bytes:
             try:
-                return self.indexes.create(name, asked, ttl, owner, _banding(measurement, progress))
+                return self.indexes.create(name, asked, ttl, owner, _searching(measurement, progress))
             except OutOfTime as over:
                 checkpoint = Checkpoint(over.state, over.step, over.of, over.objective)
 
@@ -87,7 +87,7 @@ class IndexCreation(NamedTuple):
         """Find the bands of the index whose name the job has reserved, and make the index ready.
 
         Raises:
-            InvalidInput: no search reaches the requested recall, or the map or dataset of the request has changed.
+            InvalidInput: the map or dataset of the request has changed.
             NotMine: the index is no longer wanted.
         """
         reserved = self.store.find(payload["name"])
@@ -99,9 +99,10 @@ class IndexCreation(NamedTuple):
         except (MapNotFound, MapNotReady, DatasetNotFound) as error:
             raise InvalidInput(str(error)) from error
         measurement.check_same(payload["digests"])
-        banding = _banding(measurement, context)
+        banding, serves = _searching(measurement, context)
         try:
-            self.store.complete(reserved, *(banding or (None, None)))
+            bands, rows_per_band = banding or (None, None)
+            self.store.complete(reserved, bands, rows_per_band, serves)
         except NameTaken:
             raise NotMine(context.job_id) from None
 
@@ -115,18 +116,14 @@ class IndexCreation(NamedTuple):
             raise _of_target(error) from error
 
 
-def _banding(measurement: Measurement, progress: Progress) -> Banding | None:
-    """Return the bands that reach the recall, or None if a scan is best; raise InvalidInput if nothing reaches it."""
+def _searching(measurement: Measurement, progress: Progress) -> Searching:
+    """Return the bands that reach the recall, or a scan if that is best, or if nothing reaches it."""
     try:
         answer: Mapping[str, Any] = measurement.run(progress).answer
     except InvalidInput as error:
         raise _of_target(error) from error
     best = answer["best"]
-    if best != "scan":
-        return Banding(**best)
-    if not answer["scan"]["serves"]:
-        raise InvalidInput(answer["why"], "/target/recall")
-    return None
+    return Searching(None if best == "scan" else Banding(**best), answer["serves"])
 
 
 def _of_target(error: InvalidInput) -> InvalidInput:

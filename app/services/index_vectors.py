@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,17 @@ from app.core.arrays import Matrix, PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
 from app.core.indexes import labels
-from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
+from app.core.indexes.banding import ChangedBlock, Codes, HeldCodes, Image
 from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
-from app.core.indexes.search import Hits, search
+from app.core.indexes.search import MOST_SCANNED, Hits, search
 from app.services.cache import Cache, latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import VectorNotFound
 from app.services.indexes import Indexes, OpenIndex, layout
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
-from app.store.errors import StoreDamaged, StoreUnavailable
+from app.store.errors import Gone, StoreDamaged, StoreUnavailable
 from app.store.indexes import (
     BLOCK,
     MARK_BYTES,
@@ -156,9 +157,17 @@ class Search:
     """Search in a snapshot of an index."""
 
     def __init__(
-        self, store: IndexStore, limits: Limits, opened: OpenIndex, image: Image, options: SearchOptions, threads: int
+        self,
+        store: IndexStore,
+        limits: Limits,
+        opened: OpenIndex,
+        image: Image,
+        options: SearchOptions,
+        threads: int,
+        as_text: bool,
     ) -> None:
-        self._store, self._limits, self._threads = store, limits, threads
+        self._store, self._limits, self._threads, self._as_text = store, limits, threads, as_text
+        self._own: list[bytes] = []
         self._opened, self._image, self._options = opened, image, options
         keeps = opened.manifest.keep == "vectors"
         if options.exact and not keeps:
@@ -168,43 +177,73 @@ class Search:
 
     def results(self, rows: Rows) -> list[Result]:
         """Return the result of each row; raise what `IndexVectors.search` raises."""
-        opened, image, options, layout = self._opened, self._image, self._options, self._opened.layout
-        n, k = rows.shape[0], options.compared_exactly if self._exactly else options.k
+        opened = self._opened
+        self._spend(opened.feature_map.operations(rows), rows.shape[0])
+        return self._find(
+            rows.shape[0], lambda part: opened.codes.pack(opened.feature_map, rows[part]), lambda i: rows[i : i + 1]
+        )
+
+    def results_of(self, ids: Sequence[int | str]) -> list[Result]:
+        """Return the result of each vector of the index; raise VectorNotFound for an id without one."""
+        manifest = self._opened.manifest
+        self._own = [labels.encode_id(one, f"/ids/{i}") for i, one in enumerate(ids)]
+
+        def pack(part: slice) -> Codes:
+            found = self._store.rows(manifest, self._own[part])
+            rows = [one for one in found if one is not None]
+            if len(rows) < len(found):
+                raise VectorNotFound(manifest.name, ids[part][found.index(None)])
+            codes = b"".join(one[MARK_BYTES:] for one in rows)
+            return np.frombuffer(codes, np.uint8).reshape(len(rows), -1)
+
+        def row_of(i: int) -> Rows:
+            (stored,) = self._store.vectors(manifest, self._own[i : i + 1], 0)
+            if stored is None:
+                raise Gone  # it was there for its codes: look again
+            return self._unpack_rows([stored])
+
+        return self._find(len(ids), pack, row_of)
+
+    def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
+        """Return the results of n queries, given functions for the codes of some and for the row of one."""
+        image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
+        k = (options.compared_exactly if self._exactly else options.k) + (options.ids is not None)
+        mask = None if options.tag is None else image.marks == labels.number(labels.mark(options.tag, "/tag"))
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
-        self._spend(opened.feature_map.operations(rows), n)
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         bands = 0 if layout.banding is None else layout.banding.bands
-        per_query = _PER_BAND * bands * len(image.segments) if bands else _PER_BYTE * image.size * layout.code_bytes
-        self._spend(per_query * n, n)
+        scanned = image.size * layout.code_bytes
+        if bands and not options.scan:  # of the vectors that a mask allows, all may be scanned
+            scanned = 0 if mask is None else min(MOST_SCANNED, int(mask.sum()) * layout.code_bytes)
+        self._spend((_PER_BAND * bands * len(image.segments) + _PER_BYTE * scanned) * n, n)
         similarity = options.min_similarity
         least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
-        marked = None if options.tag is None else labels.number(labels.mark(options.tag, "/tag"))
         found = []
         for part in row_blocks(n, _BYTES_AT_ONCE // (layout.code_bytes + 2 * bands)):
-            queries = opened.codes.pack(opened.feature_map, rows[part])
-            every = search(image, layout, queries, k, least, marked, self._threads)
-            found += [self._result(rows[i : i + 1], hits) for i, hits in enumerate(every, part.start)]
+            every = search(image, layout, pack(part), k, least, mask, options.scan, self._threads)
+            found += [self._result(i, row_of, hits) for i, hits in enumerate(every, part.start)]
         return found
 
-    def _result(self, row: Rows, hits: Hits) -> Result:
-        layout = self._opened.layout
+    def _result(self, i: int, row_of: Callable[[int], Rows], hits: Hits) -> Result:
+        """Return the result of query i. If the query is a vector of the index, it is left out."""
+        layout, options = self._opened.layout, self._options
         if layout.banding is not None:
             self._spend(_PER_BUCKET * layout.banding.bands * hits.candidates)
         places = (divmod(slot, layout.slots_per_block) for slot in hits.slots.tolist())
         ids = [labels.at(self._image.ids[block], place) for block, place in places]
         similarity, error = self._opened.codes.similarities(hits.counts)
-        if not self._exactly:
-            return self._write_result(ids, {"similarity": similarity, "standard_error": error}, hits)
-        exact = self._exact(row, ids)
-        order = np.argsort(-exact, kind="stable")  # among equal ones, those that agree in more codes come first
-        order = order[exact[order] >= (self._options.min_similarity or -np.inf)][: self._options.k]
-        numbers = {"similarity": similarity[order], "standard_error": error[order], "exact": exact[order]}
-        return self._write_result([ids[i] for i in order], numbers, hits)
-
-    def _write_result(self, ids: list[bytes], numbers: dict[str, Matrix], hits: Hits) -> Result:
+        order = np.array([j for j, one in enumerate(ids) if not options.ids or one != self._own[i]], np.intp)
+        numbers = {"similarity": similarity, "standard_error": error}
+        if self._exactly:
+            numbers["exact"] = exact = self._exact(row_of(i), ids)
+            order = order[np.argsort(-exact[order], kind="stable")]  # equal ones stay in the order of their codes
+            order = order[exact[order] >= (options.min_similarity or -np.inf)]
+        order = order[: options.k]
+        ids = [ids[j] for j in order]
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector
-        told: Result = {"ids": [labels.read(one) for one in ids]}
-        return told | {name: one.tolist() for name, one in numbers.items()} | {"candidates": hits.candidates}
+        told: Result = {"ids": [labels.read(one, self._as_text) for one in ids]}
+        told |= {name: one[order].tolist() for name, one in numbers.items()}
+        return told | {"candidates": hits.candidates, "searched": "scan" if hits.scanned else "bands"}
 
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
         """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
@@ -259,14 +298,16 @@ class IndexVectors:
         self._store, self._indexes, self._images = store, indexes, images
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
-    def upsert(self, name: str, read: Callable[[int, CheckCount], Batch], owner: str = "") -> tuple[int, Warnings]:
+    def upsert(
+        self, name: str, read: Callable[[int, CheckCount], Batch], owner: str = "", skips: bool = False
+    ) -> tuple[int, list[int | str], Warnings]:
         """Put vectors into an index, all of them or none; they replace vectors with the same ids.
 
         `read` receives the length of a row, and a function that checks the number of vectors. The vectors count towards
-        `owner`'s quota, whoever created the index.
+        `owner`'s quota, whoever created the index. With `skips`, vectors that have no codes are left out.
 
         Returns:
-            The number of vectors, and doubts about their codes.
+            The number of vectors, the ids of those left out, and doubts about their codes.
 
         Raises:
             InvalidInput: a vector has no codes; ids or tags are invalid, or their number differs from that of the
@@ -274,7 +315,7 @@ class IndexVectors:
             TooLarge: there are too many vectors for one request, or for the memory of a process.
             QuotaExceeded: there is no room for the vectors.
         """
-        return latest(lambda: self._upsert(self._indexes.open(name), read, owner))
+        return latest(lambda: self._upsert(self._indexes.open(name), read, owner, skips))
 
     def remove(self, name: str, vector_id: int | str, owner: str = "") -> None:
         """Remove a vector from an index, for an owner; raise VectorNotFound if there is none with this id."""
@@ -283,14 +324,19 @@ class IndexVectors:
             raise VectorNotFound(name, vector_id)
 
     def search(
-        self, name: str, read: Callable[[int], tuple[SearchOptions, PostedRows | Reference]]
+        self,
+        name: str,
+        read: Callable[[int], tuple[SearchOptions, PostedRows | Reference | None]],
+        as_text: bool = False,
     ) -> tuple[list[Result], Warnings]:
         """Find the nearest vectors to each query, see `Search.results`; also return doubts about the queries' codes.
 
-        `read` receives the length of a row.
+        `read` receives the length of a row; without rows, the options have ids. With `as_text`, whole numbers among the
+        ids of results are strings.
 
         Raises:
             InvalidInput: a query has no codes, or exact similarities are requested of an index that keeps codes only.
+            VectorNotFound: there is no vector with one of the ids.
             TooLarge: the work or the results exceed a limit.
         """
 
@@ -298,14 +344,18 @@ class IndexVectors:
             opened = self._indexes.open(name)
             with self._images.looked_at(opened.manifest, opened.state) as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
+                found = Search(self._store, self._limits, opened, image, options, self._threads, as_text)
+                if posted is None:
+                    return found.results_of(options.ids or ()), ()
                 given = self._datasets.read_rows({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):
-                    found = Search(self._store, self._limits, opened, image, options, self._threads)
                     return found.results(given.rows["vectors"]), warnings_of(opened.feature_map, given.rows)
 
         return latest(look)
 
-    def _upsert(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], owner: str) -> tuple[int, Warnings]:
+    def _upsert(
+        self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], owner: str, skips: bool
+    ) -> tuple[int, list[int | str], Warnings]:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
         given = self._datasets.read_rows({"vectors": batch.vectors}, feature_map.spec.gate)
@@ -319,8 +369,13 @@ class IndexVectors:
             if came is not None and len(came) != n:
                 raise InvalidInput(f"expected {n} {member}, one for each vector, got {len(came)}", f"/{member}")
         keys = labels.encode_ids(ids, "/ids")
-        marks = [labels.UNTAGGED] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
+        marks = [b""] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
         self._limits.check_operations(feature_map.operations(rows), n)
+        has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
+        skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
+        if skipped:
+            rows, n = rows[has_code], n - len(skipped)
+            keys, marks = ([*compress(every, has_code)] for every in (keys, marks))
         vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n
         self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes)
         with at_their_datasets(given.references):
@@ -334,4 +389,4 @@ class IndexVectors:
                 self._store.upsert(opened.manifest, entries, self._images.room(opened.manifest), owner)
             except IndexFull as full:
                 raise self._images.refusal(full) from full
-        return n, warnings_of(feature_map, given.rows)
+        return n, skipped, warnings_of(feature_map, given.rows)

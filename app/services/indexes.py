@@ -94,6 +94,15 @@ class AskedIndex(Frozen):
             raise InvalidInput(detail, "/bands")
 
 
+class Searching(NamedTuple):
+    """How an index with a target is searched."""
+
+    banding: Banding | None
+    """None for a scan."""
+    serves: bool
+    """Whether searches reach the target."""
+
+
 class IndexRecord(Described):
     """An index."""
 
@@ -117,6 +126,10 @@ class IndexRecord(Described):
     """Number of bands; null for a scan, and until a job has found the bands."""
     rows_per_band: int | None
     """Codes per band; null if `bands` is null."""
+    serves: bool | None
+    """Whether searches safely reach the target. If not, the codes of the map are too short, or the dataset too small to
+    tell; `POST /v1/indexes/advice` says which. null without a target, and until a job has looked for bands.
+    """
     s: int
     """Codes per vector."""
     bits: int
@@ -148,7 +161,9 @@ class UpsertAnswer(Described):
     """The result of putting a batch of vectors into an index."""
 
     upserted: int
-    """Number of vectors in the batch, both new and replaced."""
+    """Number of vectors put into the index, both new and replaced."""
+    skipped: list[int | str] | None = None
+    """Ids of the vectors that have no codes and were left out; present only with on_zero=skip."""
     warnings: Warnings = None
 
 
@@ -168,6 +183,10 @@ class SearchResult(Described):
     """Exact similarities of the vectors; present only if vectors are compared exactly."""
     candidates: int
     """Number of vectors that the query was compared with."""
+    searched: Literal["bands", "scan"]
+    """`bands`: the query was compared with vectors that share a band with it. `scan`: with all vectors, or all that
+    have the tag, as where there are no bands, where these are few, or where bands find fewer than k of them.
+    """
 
 
 class SearchAnswer(Described):
@@ -286,13 +305,13 @@ class Indexes:
         asked: AskedIndex,
         ttl: int | None,
         owner: str = "",
-        banding: Banding | None = None,
+        searching: Searching | None = None,
         submit: Submit | None = None,
     ) -> tuple[IndexRecord, bool]:
         """Create an index, unless the same exists; it lives `ttl` seconds after its last use, or for ever if None.
 
-        A new index counts towards `owner`'s quota. If a target decides its bands, it has this `banding`; or `submit`
-        submits the job that finds the bands and holds the name of the index until then.
+        A new index counts towards `owner`'s quota. If it has a target, `searching` is what serves it; or `submit`
+        submits the job that finds that and holds the name of the index until then.
 
         Returns:
             The record, and whether the index is new.
@@ -310,7 +329,7 @@ class Indexes:
             there, created = self._find_standing(name), False
             if there is None:
                 with suppress(NameTaken):  # another request was faster
-                    there, created = self._make(name, asked, banding or asked.banding, text, ttl, owner, submit)
+                    there, created = self._make(name, asked, searching, text, ttl, owner, submit)
             if there is None:  # another request took the name, or the map has changed
                 continue
             found = self._same(there, text, ttl, created)
@@ -387,7 +406,7 @@ class Indexes:
         self,
         name: str,
         asked: AskedIndex,
-        banding: Banding | None,
+        searching: Searching | None,
         text: str,
         ttl: int | None,
         owner: str,
@@ -406,6 +425,7 @@ class Indexes:
         if there is None or there.digest != opened.digest:
             return None, False
         job = None if submit is None else self._jobs.new_id(name)
+        banding = asked.banding if searching is None else searching.banding
         manifest = IndexManifest(
             schema_version=IndexManifest.newest,
             token=secrets.token_hex(8),
@@ -420,6 +440,7 @@ class Indexes:
             s=codes.s,
             bands=None if banding is None else banding.bands,
             rows_per_band=None if banding is None else banding.rows_per_band,
+            serves=None if searching is None else searching.serves,
             keep=asked.keep,
             ttl=ttl,
             expires_at=end(ttl) if job is None else None,

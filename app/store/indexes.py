@@ -60,8 +60,10 @@ class IndexManifest(LivingManifest):
 
     kind = "index"
     dtypes = frozenset()
-    newest = 2
-    """Since version 2, the bands of an index may still be left for a job to find."""
+    newest = 3
+    """Since version 2, the bands of an index may still be left for a job to find; since version 3, it may say whether
+    they serve.
+    """
 
     map: MapOfIndex
     asked: str
@@ -73,6 +75,8 @@ class IndexManifest(LivingManifest):
     bands: int | None = None
     """Number of bands; None if searches scan all codes, or until a job has found the bands."""
     rows_per_band: int | None = None
+    serves: bool | None = None
+    """Whether searches reach the target; None without one, or until a job has found the bands."""
     keep: Keep
     arrays: dict[str, ArrayEntry] = Field({})
 
@@ -100,7 +104,7 @@ class Entry(NamedTuple):
 
     id: bytes
     row: bytes
-    """Hash of the tag, then the codes."""
+    """Hash of the tag, then the codes; or the codes alone, for a vector that keeps its tag if it replaces another."""
     vector: bytes
     """Vector in its stored form; empty if the index keeps only codes."""
 
@@ -163,7 +167,8 @@ class IndexStore(LivingStore[IndexManifest]):
         super().__init__(client, IndexManifest, quota)
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         registered = [client.register_script(_SHARED + lua.read(f"indexes/{name}")) for name in _SCRIPTS]
-        self._create, self._renew, self._drop, self._upsert, self._remove, self._vectors, self._changes = registered
+        self._create, self._renew, self._drop, self._upsert, self._remove, *reading = registered
+        self._vectors, self._rows, self._changes = reading
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
@@ -190,9 +195,10 @@ class IndexStore(LivingStore[IndexManifest]):
         return self._reserve(manifest, {}, owner)
 
     @acknowledge()
-    def complete(self, reserved: IndexManifest, bands: int | None, rows_per_band: int | None) -> None:
+    def complete(self, reserved: IndexManifest, bands: int | None, rows_per_band: int | None, serves: bool) -> None:
         """Make an index ready and empty; NameTaken if its job no longer holds the name."""
-        ready = {"state": State.ready, "job": None, "bands": bands, "rows_per_band": rows_per_band, "created_at": now()}
+        searching = {"bands": bands, "rows_per_band": rows_per_band, "serves": serves}
+        ready = {"state": State.ready, "job": None, "created_at": now(), **searching}
 
         def begin(found: IndexManifest) -> tuple[dict[str, Any], int | None]:
             if found.state is not State.building:
@@ -314,6 +320,14 @@ class IndexStore(LivingStore[IndexManifest]):
             raise Gone
         return cast("list[bytes | None]", found)
 
+    def rows(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
+        """Return the rows with these ids, a hash of the tag and codes each; None for each id without a vector."""
+        with store_errors():
+            found = self._rows(keys=[self.key(manifest.name)], args=[manifest.token, _stride(manifest), *ids])
+        if found is None:
+            raise Gone
+        return cast("list[bytes | None]", found)
+
     def _at(self, manifest: IndexManifest, part: str) -> str:
         return f"{self._entry(manifest)}:{part}"
 
@@ -330,4 +344,4 @@ BLOCK = 128
 MARK_BYTES = 8
 """Bytes of the hash of a tag."""
 _SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK)
-_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "changes"
+_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "changes"

@@ -34,6 +34,7 @@ from bochner_client.records import (
     MapPreview,
     MapRecord,
     SearchResult,
+    Upserted,
 )
 from bochner_client.refusals import (
     ArrayNotFound,
@@ -154,6 +155,7 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "UnsupportedMediaType",
+    "Upserted",
     "VectorNotFound",
 ]
 

@@ -144,6 +144,8 @@ class IndexRecord(Record):
     """How the index is searched; None until the job has found it out."""
     bands: int | None
     rows_per_band: int | None
+    serves: bool | None
+    """Whether searches reach the target; None without one, or until a job has looked for bands."""
     s: int
     """Number of codes of a vector."""
     bits: int
@@ -174,6 +176,15 @@ class SearchResult(Record):
     """Similarities of the vectors themselves; None if they were not compared."""
     candidates: int
     """Number of vectors that the row was compared with."""
+    searched: str | None
+    """`bands` if these share a band with the row, `scan` if they are all vectors, or all with the tag."""
+
+
+class Upserted(int):
+    """The number of vectors put into an index."""
+
+    skipped: tuple[int | str, ...] = ()
+    """Ids of the vectors that have no codes and were left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

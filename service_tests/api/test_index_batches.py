@@ -132,3 +132,29 @@ def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client
         assert owner.delete(path).status_code == 204
         assert owner.put(path, json={"map": name}).status_code == 201
         assert owner.post(f"{path}/vectors", json=body).status_code == 200
+
+
+def test_vectors_keep_their_tags_unless_tags_are_sent(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    upserted(http, path, [1, 2, 3], np.eye(5)[:3], ["a", "a", "a"])
+    upserted(http, path, [2, 4], np.eye(5)[3:])
+    upserted(http, path, [3], np.eye(5)[2:3], [None])
+    (result,) = found(http, path, np.ones((1, 5)), tag="a")
+    assert {*result["ids"]} == {1, 2}
+    assert http.delete(f"{path}/vectors/1").status_code == 204
+    upserted(http, path, [5], np.eye(5)[:1])  # where the last vector was, which had a tag
+    (result,) = found(http, path, np.ones((1, 5)), tag="a")
+    assert result["ids"] == [2]
+
+
+def test_all_zero_rows_are_all_named_or_left_out(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    rows = np.eye(5)
+    rows[[1, 3]] = 0
+    body = {"ids": [10, "b", 12, 13, 14], "vectors": rows.tolist(), "tags": ["a", "a", None, "a", "a"]}
+    refused = assert_problem(http, http.post(f"{path}/vectors", json=body), 422, "invalid-input", "/vectors/1")
+    assert [one["pointer"] for one in refused["errors"]] == ["/vectors/1", "/vectors/3"]
+    left = http.post(f"{path}/vectors?on_zero=skip", json=body).json()
+    assert left == {"upserted": 3, "skipped": ["b", 13]}
+    (result,) = found(http, path, np.ones((1, 5)), tag="a")
+    assert {*result["ids"]} == {10, 14}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from service_tests.api.routes.indexing import DARTS, GMM, SIGNED, Compared, Held, compared, found, made, upserted
+from service_tests.checks import assert_problem
 
 
 def a_row(rng: np.random.Generator) -> Any:
@@ -55,7 +56,9 @@ def test_a_search_finds_what_comparing_all_finds(
             of_exact = keep == "vectors" and bool(options.get("exact", True))
             tagged = np.array([options.get("tag") in (None, one.tag) for one in held.values()])
             for i, result in enumerate(found(http, path, queries, **options)):
-                of_query = Compared(codes.share[i] & tagged, codes.estimate[i], codes.standard_error[i])
+                # So few vectors with a tag are all compared.
+                share = tagged if "tag" in options else codes.share[i]
+                of_query = Compared(share, codes.estimate[i], codes.standard_error[i])
                 check(result, [*held], of_query, exact[i] if of_exact else None, options)
 
 
@@ -79,3 +82,45 @@ def check(
     assert (np.diff(told) <= 1e-9).all()
     best = np.sort(values[codes.share & (values >= least - 1e-9)])[::-1][: options["k"]]
     np.testing.assert_allclose(told, best, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("keep", ["codes", "vectors"])
+@pytest.mark.parametrize("banding", [None, (32, 2)])
+def test_a_vector_of_the_index_finds_what_its_row_finds_but_itself(
+    http: httpx.Client, name: str, keep: str, banding: tuple[int, int] | None
+) -> None:
+    asked_bands = {} if banding is None else {"bands": banding[0], "rows_per_band": banding[1]}
+    path = made(http, name, keep=keep, of=GMM, **asked_bands)
+    rng = np.random.default_rng(2)
+    rows, ids = np.array([a_row(rng) for _ in range(60)]), [i if i % 2 else f"{i}" for i in range(60)]
+    upserted(http, path, ids, rows)
+    asked = http.post(f"{path}/search", json={"ids": ids[:20], "k": 5}).json()["results"]
+    for i, (of_id, of_row) in enumerate(zip(asked, found(http, path, rows[:20], k=6), strict=True)):
+        kept = [j for j, one in enumerate(of_row["ids"]) if one != ids[i]][:5]
+        for member in ("ids", "similarity", "standard_error", *(["exact"] if keep == "vectors" else [])):
+            assert of_id[member] == [of_row[member][j] for j in kept]
+    missing = http.post(f"{path}/search", json={"ids": [1, 77], "k": 5})
+    assert "kind=string" in assert_problem(http, missing, 404, "vector-not-found")["detail"]
+    both = http.post(f"{path}/search", json={"ids": [1], "vectors": rows[:1].tolist()})
+    assert_problem(http, both, 422, "invalid-input", "/ids")
+
+
+def test_all_that_have_a_tag_are_found_although_bands_hold_few(http: httpx.Client, name: str) -> None:
+    """Bands of many codes find equal vectors only; a search says that it has scanned."""
+    path = made(http, name, bands=2, rows_per_band=32)
+    rng = np.random.default_rng(4)
+    rows = np.array([a_row(rng) for _ in range(80)])
+    upserted(http, path, [*range(80)], rows, ["a" if i < 12 else None for i in range(80)])
+    for options, searched in (({"tag": "a"}, "scan"), ({"scan": True}, "scan"), ({}, "bands")):
+        for result in found(http, path, rows[:12], **options):
+            assert result["searched"] == searched
+            assert (len(result["ids"]) == 10) == (searched == "scan")
+
+
+def test_large_whole_numbers_are_strings_where_that_is_wanted(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    upserted(http, path, [2**63 + 1, "a"], np.eye(5)[:2])
+    asked = {"vectors": np.eye(5)[:1].tolist()}
+    for query, first in (("", 2**63 + 1), ("?ids_as=string", str(2**63 + 1))):
+        (result,) = http.post(f"{path}/search{query}", json=asked).json()["results"]
+        assert result["ids"] == [first, "a"]

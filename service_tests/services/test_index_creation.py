@@ -42,6 +42,7 @@ def test_searches_find_what_the_target_wants(http: httpx.Client, there: str) -> 
     assert (made.status_code, made.headers["Location"]) == (201, path), made.text
     record = made.json()
     assert (record["bands"] is None) == (record["banding"] == "scan")
+    assert record["serves"]
     assert http.put(path, json=asked(there)).json() == record, "it is found without advice, whatever that would say now"
     for other in (asked(there, recall=0.91), asked(there, keep="codes"), {"map": there}):
         assert_problem(http, http.put(path, json=other), 409, "index-exists")
@@ -78,3 +79,18 @@ def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, r
     assert (record["ttl"], record["keep"]) == (600, "vectors")
     again = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
     assert (again.status_code, again.json()["bands"]) == (200, record["bands"])
+
+
+@pytest.mark.parametrize("prefer", ["wait=60", "respond-async"])
+def test_a_target_that_nothing_reaches_makes_an_index_that_says_so(http: httpx.Client, there: str, prefer: str) -> None:
+    """The same whether a job looks for bands or not."""
+    assert put(http, f"{there}-short", {**HASHES, "s": 16}).status_code == 201
+    path, target = f"/v1/indexes/{there}", {"recall": 0.99, "k": 5, "dataset": there}
+    body = {"map": f"{there}-short", "target": target}
+    advice = http.post("/v1/indexes/advice", json={"map": f"{there}-short", **target}, headers={"Prefer": "wait=60"})
+    assert (advice.json()["best"], advice.json()["serves"]) == ("scan", False)
+    taken = http.put(path, json=body, headers={"Prefer": prefer})
+    if prefer == "respond-async":
+        finished(http, httpx.Response(202, headers={"Location": taken.json()["job"]}))
+    record = http.get(path).json()
+    assert (record["status"], record["banding"], record["serves"]) == ("ready", "scan", False)

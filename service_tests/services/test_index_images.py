@@ -52,7 +52,7 @@ def upsert(services: Container, name: str, ids: list[object], tag: str | None = 
     def read(_: int, __: CheckCount) -> Batch:
         return Batch(ROWS[: len(ids)], ids, [tag] * len(ids))
 
-    assert services.index_vectors.upsert(name, read) == (len(ids), ())
+    assert services.index_vectors.upsert(name, read) == (len(ids), [], ())
 
 
 def found(services: Container, name: str, tag: str | None = None) -> set[object]:

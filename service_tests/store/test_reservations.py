@@ -160,12 +160,12 @@ def test_an_index_begins_empty_where_its_name_was_held(client: redis.Redis) -> N
     assert indexes.look("i") == (held, IndexState(0, 0, 0))
     assert assert_true(client).names == 2, "the index and the job"
     assert indexes.renew(held, 1000) == held.model_copy(update={"ttl": 1000})
-    indexes.complete(held, 4, 2)
+    indexes.complete(held, 4, 2, True)
     made, _ = indexes.look("i") or (held, None)
     assert (made.state, made.job, made.bands, made.token) == (State.ready, None, 4, held.token)
     indexes.upsert(made, [entry(1)])
     with pytest.raises(NameTaken):
-        indexes.complete(held, 3, 2)  # of an attempt that was thought to be dead
+        indexes.complete(held, 3, 2, True)  # of an attempt that was thought to be dead
     pass_time(client)
     assert assert_true(client).names == 1
 

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -31,11 +31,24 @@ class _RestOfAddress(PathConvertor):
 register_url_convertor("rest", _RestOfAddress())
 
 
+class OnZero(StrEnum):
+    """Handling of vectors that are all zero and so have no codes: refuse the batch, or leave them out."""
+
+    refuse = "refuse"
+    skip = "skip"
+
+
 class IdKind(StrEnum):
     """Type of an id."""
 
     integer = "integer"
     string = "string"
+
+
+IdsAs = Annotated[
+    Literal["string"] | None,
+    Query(description="Write whole numbers among ids as strings: some JSON readers change those beyond 2^53."),
+]
 
 
 @router.put(
@@ -115,20 +128,30 @@ async def delete_index(name: IndexName, context: ContextOf) -> None:
 @router.post(
     "/{name}/vectors", operation_id="upsert_vectors", response_model_exclude_none=True, openapi_extra=BATCH_BODY
 )
-async def upsert_vectors(name: IndexName, request: Request, response: Response, context: Admitted) -> UpsertAnswer:
+async def upsert_vectors(
+    name: IndexName,
+    request: Request,
+    response: Response,
+    context: Admitted,
+    on_zero: Annotated[
+        OnZero, Query(description="What to do with vectors that are all zero, which kernel gmm gives no codes.")
+    ] = OnZero.refuse,
+) -> UpsertAnswer:
     """Insert vectors into an index, replacing vectors with the same ids: all vectors of the request, or none.
 
-    Every search that begins after the answer finds them, whichever process serves it.
+    Without `tags`, vectors that are replaced keep their tags. Every search that begins after the answer finds them,
+    whichever process serves it.
     """
     form = FORMATS[posted_type(request, BATCHES)]
     body = await bodies.read_body(form, request, context)
     read = BATCHES[form.media_type]
     owner = owner_of(request)
-    n, warnings = await context.admission.compute(
-        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check), owner)
+    skips = on_zero is OnZero.skip
+    n, skipped, warnings = await context.admission.compute(
+        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check), owner, skips)
     )
     response.headers.update(warning_headers(warnings))
-    return UpsertAnswer(upserted=n, warnings=[*warnings] or None)
+    return UpsertAnswer(upserted=n, skipped=skipped if skips else None, warnings=[*warnings] or None)
 
 
 @router.delete("/{name}/vectors/{id:rest}", operation_id="delete_vector", status_code=204)
@@ -148,14 +171,17 @@ async def delete_vector(
 
 
 @router.post("/{name}/search", operation_id="search_index", response_model=SearchAnswer, openapi_extra=SEARCH_BODY)
-async def search_index(name: IndexName, request: Request, context: Admitted) -> Response:
-    """Return the vectors of an index that are nearest to each of the posted vectors, best first."""
+async def search_index(name: IndexName, request: Request, context: Admitted, ids_as: IdsAs = None) -> Response:
+    """Return the vectors of an index that are nearest to each of the queries, best first.
+
+    Queries are posted vectors, a dataset, or vectors of the index itself.
+    """
     form = posted_format(request, (JSON,))
     body = await bodies.read_body(form, request, context)
 
     def work() -> Response:
         results, warnings = context.index_vectors.search(
-            name, lambda width: option_bodies.search(body, width, bodies.parse)
+            name, lambda width: option_bodies.search(body, width, bodies.parse), ids_as is not None
         )
         told = {"results": results} | ({"warnings": warnings} if warnings else {})
         return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)

@@ -254,10 +254,13 @@ def check_sampled_rows(codes: Codes, pointer: str) -> None:
 def refuse_rows(rows: NDArray[np.intp], pointer: str) -> None:
     """Raise InvalidInput naming these rows at `pointer`, which have no sample, if there are any."""
     if rows.size:
-        raise InvalidInput(
-            f"row {name_rows(rows)} is all zero (after centering) or marked by -1: it has no sample",
-            f"{pointer}/{rows[0]}",
-        )
+        detail = f"row {name_rows(rows)} is all zero (after centering) or marked by -1: it has no sample"
+        first, *others = (f"{pointer}/{row}" for row in rows[:_MOST_NAMED])
+        raise InvalidInput(detail, first, others)
+
+
+# Most rows of a request that an error points to.
+_MOST_NAMED = 1000
 
 
 # Tables up to this size are kept in memory.

@@ -403,6 +403,7 @@ class _Advising:
             scan=scan,
             costs=costs,
             best="scan" if best is None else best,
+            serves=best is not None or scan["serves"],
             why=why,
         )
         return Finding(answer, drawing(answer, near, [one.mean(axis=0) for one in shares], self._codes))

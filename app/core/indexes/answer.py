@@ -179,5 +179,7 @@ class Advice(TypedDict):
     """Costs that the expected times are computed from."""
     best: Chosen | Literal["scan"]
     """Recommended bands, or `scan` to compare all codes."""
+    serves: bool
+    """Whether searches by what is best safely reach the recall."""
     why: str
     """Reason for the recommendation."""

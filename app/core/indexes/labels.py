@@ -47,9 +47,9 @@ def _encode_text(text: str, called: str, pointer: str) -> bytes:
         raise InvalidInput(f"the {called} is no text: it has half of a surrogate pair", pointer) from error
 
 
-def read(kept: bytes) -> int | str:
-    """Decode a stored id."""
-    return int(kept[1:]) if kept.startswith(_NUMBER) else kept[1:].decode()
+def read(kept: bytes, as_text: bool = False) -> int | str:
+    """Decode a stored id; with `as_text`, a whole number to its digits."""
+    return int(kept[1:]) if kept.startswith(_NUMBER) and not as_text else kept[1:].decode()
 
 
 def encode_ids(ids: Sequence[object], pointer: str) -> list[bytes]:

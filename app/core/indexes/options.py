@@ -54,6 +54,11 @@ class SearchOptions(Frozen):
         Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES, description="The tag that a vector must have.")]
         | None
     ) = None
+    scan: bool = False
+    """Whether to look at the codes of all vectors, although the index has bands."""
+    ids: Annotated[tuple[int | str, ...], Field(min_length=1, fail_fast=True)] | None = None
+    """Ids of vectors of the index that are the queries, in place of `vectors`. A vector is not among its own results.
+    """
 
     @property
     def compared_exactly(self) -> int:

@@ -133,7 +133,6 @@ def nearest(
     bits: int,
     k: int,
     slots: Whole | None = None,
-    mask: Chosen | None = None,
     least: int = 0,
     threads: int = 1,
     pause: Pause = no_pause,
@@ -147,7 +146,6 @@ def nearest(
         bits: bits of a hash, one of `BITS`.
         k: number of rows wanted per query.
         slots: slots to compare, (m,), each once, for all queries; None for all rows.
-        mask: whether the row in a slot may be found at all, (n,).
         least: number of hashes in which a row must agree to be found.
         threads: number of threads that share the rows.
         pause: called between parts of the work.
@@ -159,8 +157,7 @@ def nearest(
     kept = np.full((len(queries), k), (none_differ_more + 1) << _SLOT_BITS)
     # Loops are compiled separately for read-only arrays; all are passed as read-only, so that one version is enough.
     some_slots = np.zeros(0, np.int64) if slots is None else slots.astype(np.int64, copy=False)
-    chosen = np.zeros(0, np.bool_) if mask is None else mask
-    rows = unwritable(codes.reshape(-1)), unwritable(some_slots), unwritable(chosen), bits
+    rows = unwritable(codes.reshape(-1)), unwritable(some_slots), bits
     for some in row_blocks(len(queries) if k else 0, _QUERIES_AT_A_TIME):
         asked = unwritable(np.ascontiguousarray(queries[some]))
         _keep_in_parts(asked, rows, kept[some], n, threads, pause)
@@ -171,7 +168,7 @@ def nearest(
 
 
 def _keep_in_parts(
-    queries: PackedCodes, rows: tuple[PackedCodes, Whole, Chosen, int], kept: Whole, n: int, threads: int, pause: Pause
+    queries: PackedCodes, rows: tuple[PackedCodes, Whole, int], kept: Whole, n: int, threads: int, pause: Pause
 ) -> None:
     """Compare `n` rows and merge the words of the nearest into `kept`, (q, k), which holds a bound at first."""
     changing = Lock()
@@ -191,22 +188,20 @@ def _keep_in_parts(
 
 @jit
 def _keep_nearest(
-    queries: PackedCodes, codes: PackedCodes, slots: Whole, mask: Chosen, bits: int, first: int, last: int, kept: Whole
+    queries: PackedCodes, codes: PackedCodes, slots: Whole, bits: int, first: int, last: int, kept: Whole
 ) -> None:
     """Keep the words of the nearest rows from `first` to `last`: per query, a heap with the farthest row first.
 
-    Empty `slots` stand for all rows, and an empty mask allows all.
+    Empty `slots` stand for all rows.
     """
-    some, masked, n_bytes = len(slots) > 0, len(mask) > 0, queries.shape[1]
+    some, n_bytes = len(slots) > 0, queries.shape[1]
     query_bytes = queries.reshape(-1)
     per_block = max(1, _NEAR_BYTES // n_bytes)
     near, differing = np.empty(per_block, np.int64), np.empty(per_block, np.int64)
     for start in range(first, last, per_block):
-        n = 0
-        for j in range(start, min(last, start + per_block)):
-            slot = slots[j] if some else j
-            near[n] = slot
-            n += not masked or mask[slot]
+        n = min(last, start + per_block) - start
+        for j in range(n):
+            near[j] = slots[start + j] if some else start + j
         for i in range(len(queries)):
             count_differing(bits, query_bytes, i * n_bytes, codes, near[:n], n_bytes, differing)
             bound = kept[i, 0]
@@ -263,6 +258,13 @@ class Hits(NamedTuple):
     """In how many codes each vector agrees with the query."""
     candidates: int
     """Number of vectors that were compared with the query."""
+    scanned: bool
+    """Whether these were all vectors that fit, and not only those in the buckets of the query."""
+
+
+# A search for vectors with a tag scans all that fit, if these are few: that takes no longer than to look at buckets.
+# It scans up to so many bytes of codes if the buckets hold fewer than k that fit.
+_FEW, MOST_SCANNED = 1 << 14, 1 << 27
 
 
 def search(
@@ -271,13 +273,15 @@ def search(
     queries: Codes,
     k: int,
     least: int = 0,
-    mark: np.uint64 | None = None,
+    mask: Chosen | None = None,
+    scan: bool = False,
     threads: int = 1,
     pause: Pause = no_pause,
 ) -> Iterator[Hits]:
     """Yield, query by query, the k vectors that agree in the most codes with it.
 
-    A query whose buckets hold many of the vectors is compared with all vectors in order, which is faster.
+    A query whose buckets hold many of the vectors is compared with all vectors in order, which is faster. If a mask is
+    given, all vectors that it allows are compared where these are few, or where the buckets hold fewer than k of them.
 
     Args:
         image: snapshot of the index.
@@ -285,24 +289,33 @@ def search(
         queries: packed codes of the queries, (q, code bytes).
         k: most vectors per query.
         least: number of codes in which a vector must agree.
-        mark: mark of the tag that a vector must have; None for any vector.
+        mask: whether each vector may be found, (n,); None for all vectors.
+        scan: whether to compare all vectors, even if there are buckets.
         threads: most threads to use.
         pause: called between steps.
     """
-    mask: NDArray[np.bool_] | None = None if mark is None else image.marks == mark
-    given = (image.codes, layout.s, layout.bits, k)
-    n = image.size if mask is None else int(mask.sum())
-    if layout.banding is None:
-        found = nearest(queries, *given, mask=mask, least=least, threads=threads, pause=pause)
-        yield from (_hits(slots, counts, n) for slots, counts in zip(found.slots, found.counts, strict=True))
+    fitting = None if mask is None else np.flatnonzero(mask)
+    n = image.size if fitting is None else len(fitting)
+
+    def compare(some: Codes, slots: Whole | None) -> Iterator[Hits]:
+        found = nearest(some, image.codes, layout.s, layout.bits, k, slots, least, threads, pause)
+        compared = n if slots is None else len(slots)
+        for row, counts in zip(found.slots, found.counts, strict=True):
+            there = row >= 0
+            yield Hits(row[there], counts[there], compared, scanned=slots is fitting)
+
+    if layout.banding is None or scan or (fitting is not None and n <= _FEW):
+        yield from compare(queries, fitting)
         return
     candidates, words = Candidates(image.segments, image.size), bucket_words(queries, layout.bits, layout.banding)
     for i in range(len(queries)):
-        slots = _slots(candidates, np.ascontiguousarray(words[:, i]), image.size)
+        query, slots = queries[i : i + 1], _slots(candidates, np.ascontiguousarray(words[:, i]), image.size)
         if slots is not None and mask is not None:
             slots = slots[mask[slots]]
-        found = nearest(queries[i : i + 1], *given, slots=slots, mask=mask, least=least, threads=threads, pause=pause)
-        yield _hits(found.slots[0], found.counts[0], n if slots is None else len(slots))
+        (hits,) = compare(query, fitting if slots is None else slots)
+        if fitting is not None and len(hits.slots) < min(k, n) and n * layout.code_bytes <= MOST_SCANNED:
+            (hits,) = compare(query, fitting)
+        yield hits
 
 
 def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
@@ -312,8 +325,3 @@ def _slots(candidates: Candidates, words: Words, size: int) -> Whole | None:
         return None
     slots = candidates.of(buckets)
     return None if len(slots) * MANY > size else slots
-
-
-def _hits(slots: Whole, counts: Whole, candidates: int) -> Hits:
-    there = slots >= 0
-    return Hits(slots[there], counts[there], candidates)

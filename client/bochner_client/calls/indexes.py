@@ -7,7 +7,7 @@ from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
 from bochner_client.pages import IndexPage
 from bochner_client.progress import Progress
-from bochner_client.records import Duplicates, IndexRecord, SearchResult
+from bochner_client.records import Duplicates, IndexRecord, SearchResult, Upserted
 from bochner_client.requests import (
     Flow,
     Request,
@@ -46,7 +46,7 @@ def put_index(
             codes.
         rows_per_band: number of codes in a band.
         target: what searches are to find, to choose the bands by: `recall`, `k`, and the name of a `dataset` of rows
-            like those that the index will hold.
+            like those that the index will hold. `serves` of the record says whether searches reach it.
         keep: `codes`, or `vectors` to compare the best candidates exactly.
         ttl: seconds that the index lives after its last use; None for until it is deleted.
         wait: whether to wait for the job that finds bands for a target, if there is one. Otherwise the status of the
@@ -60,7 +60,7 @@ def put_index(
     Raises:
         IndexExists: the name is taken by another index.
         MapNotFound: the map does not exist.
-        InvalidInput: no bands reach the recall of the target.
+        InvalidInput: the map has no codes, or the bands or the dataset do not fit it.
         JobFailed: the index could not be made.
         TimeoutError: the index was not ready in time; the job goes on.
     """
@@ -117,8 +117,13 @@ def delete_index(name: str) -> Request[None]:
 
 
 def upsert_vectors(
-    name: str, ids: Iterable[object] | None, vectors: Rows, tags: Iterable[object] | None = None
-) -> Request[int]:
+    name: str,
+    ids: Iterable[object] | None,
+    vectors: Rows,
+    tags: Iterable[object] | None = None,
+    *,
+    on_zero: Literal["refuse", "skip"] = "refuse",
+) -> Request[Upserted]:
     """Put vectors into an index, replacing those with the same ids. Either all vectors are put or none.
 
     Args:
@@ -126,10 +131,12 @@ def upsert_vectors(
         ids: distinct whole numbers or strings, as a list, an array or a column of a data frame; None for the ids of a
             dataset.
         vectors: the rows, one for each id.
-        tags: a tag for each vector, by which searches can filter; missing values, or None, for vectors without a tag.
+        tags: a tag for each vector, by which searches can filter; missing values for vectors without a tag. Without
+            `tags`, vectors that are replaced keep theirs.
+        on_zero: `skip` to leave out vectors that are all zero, which kernel gmm gives no codes.
 
     Returns:
-        The number of vectors.
+        The number of vectors; its `skipped` has the ids of those left out.
 
     Raises:
         InvalidInput: a row has no codes, or ids or tags are not valid.
@@ -144,9 +151,16 @@ def upsert_vectors(
     return Request(
         method="POST",
         path=address("v1", "indexes", name, "vectors"),
+        params={"on_zero": None if on_zero == "refuse" else on_zero},
         body=written_json(body),
-        reads=as_json(lambda document: int(document["upserted"])),
+        reads=as_json(_upserted),
     )
+
+
+def _upserted(document: Mapping[str, Any]) -> Upserted:
+    found = Upserted(document["upserted"])
+    found.skipped = (*document.get("skipped", ()),)
+    return found
 
 
 def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as the contract has it
@@ -162,31 +176,37 @@ def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as
 
 def search_index(
     name: str,
-    vectors: Rows,
+    vectors: Rows | None = None,
     k: int = 10,
     *,
+    ids: Iterable[object] | None = None,
     min_similarity: float | None = None,
     exact: bool | None = None,
     tag: str | None = None,
+    scan: bool | None = None,
 ) -> Request[tuple[SearchResult, ...]]:
     """Return the vectors of an index that are nearest to each row, best first.
 
     Args:
         name: name of the index.
-        vectors: the rows.
+        vectors: the rows; None if `ids` are given.
         k: most vectors to return for each row.
+        ids: ids of vectors of the index that are the rows. A vector is not among its own results.
         min_similarity: least similarity that a vector must have.
         exact: whether to compare the best candidates exactly; None to do so if the index keeps vectors.
         tag: tag that a vector must have.
+        scan: True to look at the codes of all vectors, although the index has bands.
 
     Returns:
         A result for each row.
 
     Raises:
         InvalidInput: a row has no codes, or `exact` is True for an index that keeps codes only.
+        VectorNotFound: there is no vector with one of the ids.
         TooLarge: the search is too much work for one request.
     """
-    asked = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag}
+    asked: dict[str, Any] = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag, "scan": scan}
+    asked["ids"] = None if ids is None else listed(ids, "ids")
     options = {member: value for member, value in asked.items() if value is not None}
     return Request(
         method="POST",

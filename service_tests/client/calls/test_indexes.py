@@ -23,7 +23,11 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     results = ask.search_index(name, ROWS[:3], 1)
     assert [(one.ids, one.exact) for one in results] == [([1], [1.0]), (["1"], [1.0]), ([2], [1.0])]
     (tagged,) = ask.search_index(name, ROWS[1:2], tag="a", min_similarity=0.1, exact=False)
-    assert (tagged.ids, tagged.exact) == ([1], None)
+    assert (tagged.ids, tagged.exact, tagged.searched) == ([1], None, "scan")
+    (like,) = ask.search_index(name, ids=["1"], scan=True)
+    assert sorted(like.ids) == [1, 2]
+    assert ask.upsert_vectors(name, [7, 8], [[0, 0, 0], [0, 0, 1]], on_zero="skip").skipped == (7,)
+    ask.delete_vector(name, 8)
     ask.upsert_vectors(name, ["twin"], ROWS[1:2])
     alike = ask.find_duplicates(name, 1.0)
     assert (alike.clusters, alike.size, alike.min_similarity) == ([["1", "twin"]], 4, 1.0)

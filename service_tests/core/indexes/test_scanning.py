@@ -24,10 +24,8 @@ def some_codes(n: int, s: int, bits: int, few: int = 3) -> Any:
     return RNG.choice(values, (n, s))
 
 
-def brute(queries: Any, codes: Any, k: int, slots: Any = None, mask: Any = None, least: int = 0) -> Any:
+def brute(queries: Any, codes: Any, k: int, slots: Any = None, least: int = 0) -> Any:
     among = np.arange(len(codes)) if slots is None else np.sort(slots)
-    if mask is not None:
-        among = among[mask[among]]
     found, counts = np.full((2, len(queries), min(k, len(codes) if slots is None else len(slots))), -1)
     for i, query in enumerate(queries):
         agree = (codes[among] == query).sum(axis=1)
@@ -67,11 +65,8 @@ def test_over_many_parts_and_queries_equal_rows_come_in_the_order_of_their_slots
 
 @pytest.mark.parametrize("bits", BITS)
 @pytest.mark.usefixtures("small_parts")
-def test_only_rows_of_the_wanted_slots_and_with_the_mask_are_found(bits: int) -> None:
-    slots = RNG.permutation(900)[:400]
-    mask = RNG.random(900) < 0.3
-    for options in ({"slots": slots}, {"mask": mask}, {"slots": slots, "mask": mask}):
-        check(bits, 37, n=900, q=18, k=250, **options)
+def test_only_rows_of_the_wanted_slots_are_found(bits: int) -> None:
+    check(bits, 37, n=900, q=18, k=250, slots=RNG.permutation(900)[:400])
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -85,6 +80,3 @@ def test_of_nothing_nothing_is_found() -> None:
     assert nearest(some, some[:0], 9, 4, 3).slots.shape == (5, 0)
     assert nearest(some[:0], some, 9, 4, 3).counts.shape == (0, 3)
     assert nearest(some, some, 9, 4, 3, slots=np.zeros(0, np.int64)).slots.shape == (5, 0)
-    found = nearest(some, some, 9, 4, 3, mask=np.zeros(5, np.bool_))
-    assert (found.slots == -1).all()
-    assert (found.counts == -1).all()

@@ -1,7 +1,7 @@
 -- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them; then for each vector its id, its tag
--- hash with its codes, and the vector itself ('' if not kept). Ids are distinct. Returns the limit that would be
--- exceeded, if any; nil if the index is gone.
+-- hash with its codes, and the vector itself ('' if not kept). Ids are distinct. Without a tag hash before its codes, a
+-- vector keeps the one that it has. Returns the limit that would be exceeded, if any; nil if the index is gone.
 if not is_there() then return false end
 local BY, FIRST, stride, size, bytes = ARGV[7], 8, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
@@ -30,13 +30,14 @@ for i = FIRST, #ARGV, 3 do
     redis.call('HSET', touch(bucket_of(id)), id, slot)
   end
   local block, place = math.floor(slot / BLOCK), slot % BLOCK
-  local codes = touch(at('codes.' .. block))
+  local codes, row = touch(at('codes.' .. block)), ARGV[i + 1]
   if slot >= before then
     if not ids[block] then ids[block] = {} end
     table.insert(ids[block], struct.pack('<I2c0', #id, id))
+    row = string.rep('\0', stride - #row) .. row
     if place == 0 then redis.call('SETRANGE', codes, BLOCK * stride - 1, '\0') end
   end
-  redis.call('SETRANGE', codes, place * stride, ARGV[i + 1])
+  redis.call('SETRANGE', codes, (place + 1) * stride - #row, row)
   if ARGV[3] == '1' then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
   blocks[block] = true
 end
