@@ -7,7 +7,7 @@ import redis
 
 from app.store.account import Account, Usage
 from app.store.connection import places_of
-from app.store.indexes import IndexManifest
+from app.store.indexes import BLOCK, IndexManifest
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
 _INDEX = re.compile(rb"bochner:(?:\{\w+\}:)?\{index:[^}]*\}:.*:state")
@@ -25,12 +25,16 @@ def held(client: redis.Redis) -> Usage:
 def _of_index(client: redis.Redis, state: bytes) -> int:
     """Bytes of what an index holds, counted one by one."""
     own = state.removesuffix(b":state")
-    # Each id is kept twice, and after two bytes for its length.
+    # Each id is kept twice. A block has its full length from the start.
     ids = {key: client.hkeys(key) for key in client.scan_iter(match=own + b":slots.*")}
     vectors = [one for key in client.scan_iter(match=own + b":vectors.*") for one in client.hvals(key)]
     size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
     row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
-    return size * row + sum(2 * len(one) for some in ids.values() for one in some) + sum(map(len, vectors))
+    return (
+        -(-size // BLOCK) * BLOCK * row
+        + sum(2 * len(one) for some in ids.values() for one in some)
+        + sum(map(len, vectors))
+    )
 
 
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:

@@ -74,7 +74,8 @@ def read(body: Buffer, of_strings: bool = False) -> Array:
     start, shape, fortran_order, dtype = _read_header(bytes(whole[: min(_start(body), _LONGEST_START)]), of_strings)
     came, announced = len(body) - start, prod(shape) * dtype.itemsize
     if came != announced or any(length < 0 for length in shape):
-        raise InvalidInput(f"the .npy header announces {announced} bytes of shape {shape}, got {came}")
+        of = f"{announced} bytes of shape {shape}" if abs(announced) < 1 << 64 else "more bytes than there can be"
+        raise InvalidInput(f"the .npy header announces {of}, got {came}")
     try:
         array = np.frombuffer(whole, dtype, count=prod(shape), offset=start)
         return array.reshape(shape, order="F" if fortran_order else "C")

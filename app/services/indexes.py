@@ -33,6 +33,8 @@ from app.store.named import NameTaken, Reservation, State, end
 from app.store.pins import Index, Pins
 
 _MOST_CODES = 1 << 16
+# Most bytes of the codes of a vector: a block of the store has those of 128 vectors, and is read as a whole.
+_MOST_CODE_BYTES = 1 << 16
 _BANDS = (
     "A search looks at the vectors that agree with the query in all codes of one of so many bands. Without bands it "
     "looks at the codes of all vectors."
@@ -235,6 +237,11 @@ class IndexCodes(NamedTuple):
         """Bits per code."""
         return self.law.encoder.bits
 
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of the codes of a row."""
+        return -(-self.s * self.bits // 8)
+
     def pack(self, feature_map: FeatureMap, rows: Rows, pause: Pause = no_pause) -> Codes:
         """Return the packed codes of rows, (n, ⌈s·bits/8⌉); raise InvalidInput naming the rows that have no codes."""
         return feature_map.codes(rows, self.law.encoder, pause=pause)
@@ -421,6 +428,9 @@ class Indexes:
         opened = self._maps.open(asked.map)
         codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
         asked.check(codes.s)
+        if codes.row_bytes > _MOST_CODE_BYTES:
+            detail = f"the codes of a vector of map {asked.map!r} take {codes.row_bytes} bytes; {_MOST_CODE_BYTES} are"
+            raise InvalidInput(f"{detail} the most in an index", "/map")
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
             return None, False

@@ -7,7 +7,7 @@ An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `
 higher after each change. Each vector has a slot, a number from 0 up to the size, and is stored in:
 
 - `codes.<block>`: the hash of its tag and its codes, in blocks of `BLOCK` slots. A block has its full length from the
-  start, because the server allocates twice the length for a string that grows;
+  start, because the server allocates twice the length for a string that grows. It counts whole in the size in bytes;
 - `ids.<block>`: the ids of a block in the order of their slots, each after its length;
 - `slots.<bucket>`: hashes from ids to slots, 4,096 of them, so that each is short enough for the compact encoding;
 - `vectors.<block>`: a hash from positions in a block to vectors, if the index keeps vectors.

@@ -90,3 +90,12 @@ def test_a_pickle_is_never_opened(http: httpx.Client, tmp_path: Path) -> None:
         for body in bodies:
             assert_problem(http, post_npy(http, address, body), 422, "invalid-input")
     assert not sprung.exists()
+
+
+@each("address", ADDRESSES)
+def test_lengths_of_thousands_of_digits_are_refused(http: httpx.Client, address: str) -> None:
+    """Python does not write their product, which has too many."""
+    length = "1" + "0" * 4000
+    body = npy_with_header(header(shape=f"({length}, {length})"))
+    told = assert_problem(http, post_npy(http, address, body), 422, "invalid-input")
+    assert "more bytes than there can be" in told["detail"]

@@ -10,7 +10,7 @@ import redis
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import NONE_KNOWN, Entry, IndexStore
+from app.store.indexes import BLOCK, NONE_KNOWN, Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -51,26 +51,27 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
 
 
 def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:
-    account, each = Account(client), 8 + S + 2 * len(entry(10).id)
+    """Ids by whom they are put in, and whole blocks by whoever begins them."""
+    account, block, an_id = Account(client), BLOCK * (8 + S), 2 * len(entry(100).id)
     made = indexes.create(new_index(ttl=100), "maker")
-    account.allow("b", Quota(50 * each))
-    indexes.upsert(made, [entry(i) for i in range(10, 40)], by="maker")
+    account.allow("b", Quota(2 * block + 256 * an_id))
+    indexes.upsert(made, [entry(i) for i in range(100, 200)], by="maker")
     with pytest.raises(QuotaExceeded, match="key_bytes"):
-        indexes.upsert(made, [entry(i) for i in range(30, 91)], by="b")
-    indexes.upsert(made, [entry(i) for i in range(30, 90)], by="b")
-    indexes.upsert(made, [entry(90)], by="c")
+        indexes.upsert(made, [entry(i) for i in range(150, 485)], by="b")
+    indexes.upsert(made, [entry(i) for i in range(150, 450)], by="b")
+    indexes.upsert(made, [entry(450)], by="c")
 
     def kept() -> list[int]:
         assert_true(client)
-        return [account.usage(who).nbytes // each for who in ("maker", "b", "c")]
+        return [account.usage(who).nbytes for who in ("maker", "b", "c")]
 
-    assert kept() == [30, 50, 1]
+    assert kept() == [block + 100 * an_id, 2 * block + 250 * an_id, an_id]
     assert account.usage("maker").names == 1
-    indexes.remove(made, entry(10).id, "b")  # whoever takes out makes room for itself
-    assert kept() == [30, 49, 1]
-    for i in range(11, 42):
+    indexes.remove(made, entry(100).id, "b")  # whoever takes out makes room for itself
+    assert kept() == [block + 100 * an_id, 2 * block + 249 * an_id, an_id]
+    for i in range(101, 440):
         indexes.remove(made, entry(i).id, "maker")  # and may take from others, once nothing of its own is left
-    assert sum(kept()) == 49
+    assert sum(kept()) == block + 11 * an_id
     assert kept()[0] == 0
     assert indexes.renew(made, 200) is not None
     assert kept()[0] == 0
@@ -101,12 +102,13 @@ def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexe
 
 
 def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
-    indexes = IndexStore(client, Quota(1000, 2))
+    most = BLOCK * (8 + S) + 1000  # a block, and ids
+    indexes = IndexStore(client, Quota(most, 2))
     made = indexes.create(new_index())
     indexes.upsert(made, [entry(i) for i in range(20)])
     for replaced in (0, 20):
-        with pytest.raises(QuotaExceeded, match="max_store_bytes is 1000"):
-            indexes.upsert(made, [entry(i) for i in range(replaced, replaced + 40)])
+        with pytest.raises(QuotaExceeded, match=f"max_store_bytes is {most}"):
+            indexes.upsert(made, [entry(i) for i in range(replaced, replaced + 140)])
         assert len(held(indexes, made)) == 20
     indexes.upsert(made, [entry(i, 1) for i in range(20)])  # the room is theirs already
     indexes.create(new_index("j", ttl=100))
@@ -114,13 +116,12 @@ def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
         indexes.create(new_index("k"))
     assert assert_true(client).names == 2
     pass_time(client)
-    indexes.upsert(indexes.create(new_index("k", ttl=100)), [entry(0)])
-    more = [entry(i) for i in range(20, 26)]
+    indexes.upsert(made, [entry(i) for i in range(20, 100)])
+    indexes.create(new_index("k", ttl=100))
+    more = [entry(i) for i in range(100, 129)]
     with pytest.raises(QuotaExceeded):
-        indexes.upsert(made, more)
-    pass_time(client)
-    indexes.upsert(made, more)
-    assert assert_true(client).names == 1
+        indexes.upsert(made, more)  # its 129th vector begins a block
+    assert assert_true(client).names == 2
 
 
 def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:

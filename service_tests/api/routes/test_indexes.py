@@ -5,7 +5,7 @@ import numpy as np
 import redis
 
 from app.store.indexes import IndexStore
-from service_tests.api.routes.indexing import SIGNED, found, made, upserted
+from service_tests.api.routes.indexing import GMM, SIGNED, found, made, upserted
 from service_tests.cases import each
 from service_tests.checks import assert_problem, keys, put
 
@@ -59,7 +59,8 @@ def test_a_bad_search_is_refused_where_it_is_bad(http: httpx.Client, name: str) 
 
 
 def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str) -> None:
-    gmm, cauchy = f"{name}-gmm", f"{name}-cauchy"
+    gmm, cauchy, wide = f"{name}-gmm", f"{name}-cauchy", f"{name}-wide"
+    assert put(http, wide, {**GMM, "s": 65_537}).status_code == 201
     made(http, gmm)
     assert put(http, cauchy, {**SIGNED, "kernel": {"kind": "cauchy", "length_scale": 1.0}, "s": 8}).status_code == 201
     path = f"/v1/indexes/{name}"
@@ -68,6 +69,7 @@ def test_an_index_that_cannot_be_is_refused(http: httpx.Client, name: str) -> No
         ({"map": gmm, "bands": 65, "rows_per_band": 1}, "/bands"),
         ({"map": gmm, "keep": "all"}, "/keep"),
         ({"map": cauchy}, ""),
+        ({"map": wide}, "/map"),
     ):
         assert_problem(http, http.put(path, json=asked), 422, "invalid-input", pointer)
     assert_problem(http, http.put(path, json={"map": "none"}), 404, "map-not-found")

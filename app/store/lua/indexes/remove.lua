@@ -18,7 +18,7 @@ local function keep_ids(block, found)
 end
 local last = size - 1
 local block, place, from, of = math.floor(slot / BLOCK), slot % BLOCK, math.floor(last / BLOCK), last % BLOCK
-local gone = stride + 2 * #id
+local gone = 2 * #id + bytes_of_blocks(size, stride) - bytes_of_blocks(last, stride)
 local of_ids = bytes_of_ids() - 2 - #id
 if ARGV[3] == '1' then gone = gone + redis.call('HSTRLEN', at('vectors.' .. block), place) end
 redis.call('HDEL', bucket_of(id), id)
@@ -47,5 +47,5 @@ else
 end
 receipts = string.sub(receipts .. ARGV[5], -128 * 8)  -- the latest 128
 redis.call('SET', at('receipts'), receipts, 'EX', RECEIPT_SECONDS)
-changed({[block] = true, [from] = true}, last, state('bytes') - gone, of_ids, ARGV[6], -gone)
+changed({[block] = true, [from] = true}, last, math.max(0, state('bytes') - gone), of_ids, ARGV[6], -gone)
 return 1

@@ -8,6 +8,8 @@ end
 local function state(field) return tonumber(redis.call('HGET', at('state'), field) or 0) end
 local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id), 1, 3)) end
 local function n_blocks(size) return math.ceil(size / BLOCK) end
+-- The bytes of the blocks of so many vectors, which have their full length from the start.
+local function bytes_of_blocks(size, stride) return n_blocks(size) * BLOCK * stride end
 -- The bytes of all ids and of their lengths. They are counted anew after a change by an earlier version, which did not.
 local function bytes_of_ids()
   local found, of, now = unpack(redis.call('HMGET', at('state'), 'ids', 'ids_at', 'revision'))

@@ -10,11 +10,12 @@ for i = FIRST, #ARGV, 3 do
   local id, vector = ARGV[i], ARGV[i + 2]
   local slot = tonumber(redis.call('HGET', bucket_of(id), id))
   slots[i], grown = slot, grown + #vector
-  if not slot then n_new, grown, of_ids = n_new + 1, grown + stride + 2 * #id, of_ids + 2 + #id
+  if not slot then n_new, grown, of_ids = n_new + 1, grown + 2 * #id, of_ids + 2 + #id
   elseif ARGV[3] == '1' then
     grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
 end
+grown = grown + bytes_of_blocks(size + n_new, stride) - bytes_of_blocks(size, stride)
 if ARGV[5] ~= '' and n_new > 0 then
   local most, wanted = tonumber(ARGV[5]), (size + n_new) * tonumber(ARGV[6]) + of_ids
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
