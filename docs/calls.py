@@ -215,7 +215,11 @@ def _indexes() -> Iterator[Call]:
     yield Call("upsert_vectors", "with_tags", name, body=example("upsert_vectors.with_tags"))
     yield Call("get_index", path=name)
     yield Call("search_index", "of_a_tag", name, body=example("search_index.of_a_tag"))
+    yield Call("search_index", "with_a_filter", name, body=example("search_index.with_a_filter"))
     yield Call("search_index", "of_its_own_vectors", name, body=example("search_index.of_its_own_vectors"))
+    yield Call("list_vectors", "of_a_tag", name, {"tag": "letters"})
+    yield Call("count_vectors", "with_a_filter", name, body=example("count_vectors.with_a_filter"))
+    yield Call("get_vector", path={**name, "id": "7"})
     yield Call("delete_vector", path={**name, "id": "7"}, status=204)
     yield Call("delete_index", path={"name": "outdated"}, status=204)
 

@@ -30,11 +30,9 @@ def _of_index(client: redis.Redis, state: bytes) -> int:
     vectors = [one for key in client.scan_iter(match=own + b":vectors.*") for one in client.hvals(key)]
     size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
     row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
-    return (
-        -(-size // BLOCK) * BLOCK * row
-        + sum(2 * len(one) for some in ids.values() for one in some)
-        + sum(map(len, vectors))
-    )
+    kept = [*vectors, *(one for some in client.hgetall(own + b":tags").items() for one in some)]
+    of_ids = sum(2 * len(one) for some in ids.values() for one in some)
+    return -(-size // BLOCK) * BLOCK * row + of_ids + sum(map(len, kept))
 
 
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:

@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from app.api.negotiation import WARNING
 from app.api.problems import MEDIA_TYPE
 from app.core.arrays import MAX_DIM
-from app.core.indexes.options import SearchOptions
+from app.core.indexes.options import MOST_TAGS, CountOptions, SearchOptions
 from app.core.model import NAME_PATTERN, section_of
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.arrow import Arrow
@@ -355,7 +355,9 @@ _IDS = list_of(
     "same. `.` and `..` are none, as no address may end so. Those of a dataset that has ids may be left out.",
 )
 _TAGS = list_of(
-    {"type": ["string", "null"]}, description="One for each vector, for searches to go by; null or empty for none."
+    {"anyOf": [STRING, {"type": "array", "items": STRING, "maxItems": MOST_TAGS}, {"type": "null"}]},
+    description="One for each vector, for searches to go by: a tag, a list of tags, or null for none. Without this "
+    "member, vectors that are replaced keep theirs.",
 )
 
 INDEX_BODY = preferring_body(schema_of(AskedIndex))
@@ -379,6 +381,7 @@ def _search_body() -> dict[str, Any]:
     return {**schema, "title": "SearchBody", "properties": rows | schema["properties"]}
 
 
+COUNT_BODY = body({Json.media_type: {"schema": schema_of(CountOptions)}})
 SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
 
 

@@ -8,14 +8,15 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
+import orjson
 
 from app.core.arrays import Matrix, PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
-from app.core.errors import InvalidInput, TooLarge
+from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, Codes, HeldCodes, Image
 from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
-from app.core.indexes.options import Batch, CheckCount, SearchOptions
+from app.core.indexes.options import Batch, CheckCount, Filter, SearchOptions
 from app.core.indexes.search import MOST_SCANNED, Hits, search
 from app.services.cache import Cache, latest
 from app.services.datasets import Datasets, at_their_datasets
@@ -35,6 +36,7 @@ from app.store.indexes import (
     IndexState,
     IndexStore,
     Room,
+    StoredRow,
 )
 
 # Bytes of blocks, or of vectors for exact comparison, that one call reads; and bytes of queries, packed.
@@ -120,7 +122,7 @@ class Images:
             known, is_over = part.known_after(held.revisions)
             size = part.state.size
             blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
-            held.codes.change(blocks, size)
+            held.codes.change(blocks, size, {labels.number(mark): text for mark, text in part.tags.items()})
             n_read += len(blocks)
             if held.bytes > self._cache.limit:  # an index of long ids that an earlier version has let grow
                 held.refused = part.state.revision, held.bytes
@@ -147,10 +149,17 @@ Result = dict[str, Any]
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
 # byte of sparse vectors in the form in which they are compared, which may be dense.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
+# And looking at a set of tags.
+_PER_SET = 2000
 # Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.
 _BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
 # Most bytes of one character of an id in JSON.
 _CHARACTER_BYTES = 6
+
+
+def _read_tags(mark: int, text: bytes | None) -> list[str] | None:
+    """Return the tags of a vector; None if an earlier version has stored their mark alone."""
+    return orjson.loads(text) if text else None if mark else []
 
 
 class Search:
@@ -193,7 +202,7 @@ class Search:
             rows = [one for one in found if one is not None]
             if len(rows) < len(found):
                 raise VectorNotFound(manifest.name, ids[part][found.index(None)])
-            codes = b"".join(one[MARK_BYTES:] for one in rows)
+            codes = b"".join(one.row[MARK_BYTES:] for one in rows)
             return np.frombuffer(codes, np.uint8).reshape(len(rows), -1)
 
         def row_of(i: int) -> Rows:
@@ -208,7 +217,9 @@ class Search:
         """Return the results of n queries, given functions for the codes of some and for the row of one."""
         image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
         k = (options.compared_exactly if self._exactly else options.k) + (options.ids is not None)
-        mask = None if options.tag is None else image.marks == labels.number(labels.mark(options.tag, "/tag"))
+        wanted = options.wanted
+        mask = None if wanted is None else labels.fitting(image.marks, image.tags, wanted)
+        self._spend(_PER_SET * len(image.tags) if wanted is not None else 0)
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         bands = 0 if layout.banding is None else layout.banding.bands
@@ -243,6 +254,11 @@ class Search:
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector
         told: Result = {"ids": [labels.read(one, self._as_text) for one in ids]}
         told |= {name: one[order].tolist() for name, one in numbers.items()}
+        if "tags" in options.include:
+            marks = self._image.marks[hits.slots[order]].tolist()
+            texts = [self._image.tags.get(mark, b"") for mark in marks]
+            self._take(sum(_BYTES_PER_QUERY + _CHARACTER_BYTES * len(text) for text in texts))
+            told["tags"] = [_read_tags(*one) for one in zip(marks, texts, strict=True)]
         return told | {"candidates": hits.candidates, "searched": "scan" if hits.scanned else "bands"}
 
     def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
@@ -323,6 +339,68 @@ class IndexVectors:
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
             raise VectorNotFound(name, vector_id)
 
+    def get(self, name: str, vector_id: int | str, has_vector: bool) -> dict[str, Any]:
+        """Return the tags of a vector and, if wanted, its numbers; VectorNotFound if there is none with this id.
+
+        Raises:
+            InvalidOption: the index keeps codes alone.
+        """
+        written = labels.encode_id(vector_id, "")
+
+        def look() -> dict[str, Any]:
+            opened = self._indexes.open(name)
+            (found,) = self._store.rows(opened.manifest, [written])
+            if found is None:
+                raise VectorNotFound(name, vector_id)
+            told: dict[str, Any] = {"id": vector_id, "tags": _tags_of(found)}
+            if has_vector:
+                if opened.manifest.keep != "vectors":
+                    raise InvalidOption(f"index {name!r} keeps codes alone, no vectors", "include")
+                (stored,) = self._store.vectors(opened.manifest, [written], 0)
+                if stored is None:
+                    raise Gone  # meanwhile: look again
+                told["vector"] = _shown(unpack_rows([stored], opened.feature_map.spec.input_dim))
+            return told
+
+        return latest(look)
+
+    def read_page(
+        self, name: str, after: bytes, limit: int, tag: str | None, as_text: bool
+    ) -> tuple[list[dict[str, Any]], bytes | None]:
+        """Return some vectors that follow an id, with their tags, and the id that the next page follows, if any.
+
+        A page with a tag may have fewer than `limit` vectors, or none, as it looks at some vectors only.
+        """
+
+        def look() -> tuple[list[dict[str, Any]], bytes | None]:
+            found, wanted = [], None if tag is None else Filter(all=(tag,))
+            opened, last = self._indexes.open(name), after
+            for _ in range(1 if tag is None else _PAGES_LOOKED_AT):
+                rows = self._store.vector_page(opened.manifest, last, limit)
+                for one in rows:
+                    last, tags = one.id, _tags_of(one)
+                    if wanted is None or labels.fitting(_marks([one.row]), _sets(one), wanted)[0]:
+                        found.append({"id": labels.read(one.id, as_text), "tags": tags})
+                    if len(found) == limit:
+                        return found, last
+                if len(rows) < limit:
+                    return found, None
+            return found, last
+
+        return latest(look)
+
+    def count(self, name: str, wanted: Filter | None) -> int:
+        """Return the number of vectors whose tags fit a filter."""
+
+        def look() -> int:
+            opened = self._indexes.open(name)
+            if wanted is None:
+                return opened.state.size
+            with self._images.looked_at(opened.manifest, opened.state) as image:
+                return int(labels.fitting(image.marks, image.tags, wanted).sum())
+
+        return latest(look)
+
     def search(
         self,
         name: str,
@@ -369,20 +447,22 @@ class IndexVectors:
             if came is not None and len(came) != n:
                 raise InvalidInput(f"expected {n} {member}, one for each vector, got {len(came)}", f"/{member}")
         keys = labels.encode_ids(ids, "/ids")
-        marks = [b""] * n if batch.tags is None else labels.marks(batch.tags, "/tags")
+        given_tags = [None] * n if batch.tags is None else batch.tags
+        tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(given_tags)]
         self._limits.check_operations(feature_map.operations(rows), n)
         has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
         skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
         if skipped:
             rows, n = rows[has_code], n - len(skipped)
-            keys, marks = ([*compress(every, has_code)] for every in (keys, marks))
+            keys, tags = [*compress(keys, has_code)], [*compress(tags, has_code)]
         vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n
-        self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes)
+        of_tags = sum(len(text) for _, text in tags)
+        self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes + of_tags)
         with at_their_datasets(given.references):
             codes = opened.codes.pack(feature_map, rows)
         entries = [
-            Entry(key, mark + code.tobytes(), vector)
-            for key, mark, code, vector in zip(keys, marks, codes, vectors, strict=True)
+            Entry(key, (b"" if batch.tags is None else mark) + code.tobytes(), vector, text)
+            for key, (mark, text), code, vector in zip(keys, tags, codes, vectors, strict=True)
         ]
         if entries:
             try:
@@ -390,3 +470,26 @@ class IndexVectors:
             except IndexFull as full:
                 raise self._images.refusal(full) from full
         return n, skipped, warnings_of(feature_map, given.rows)
+
+
+def _marks(rows: Sequence[bytes]) -> Any:
+    return np.array([labels.number(row[:MARK_BYTES]) for row in rows], np.uint64)
+
+
+def _sets(one: StoredRow) -> dict[int, bytes]:
+    return {} if one.tags is None else {labels.number(one.row[:MARK_BYTES]): one.tags}
+
+
+def _tags_of(one: StoredRow) -> list[str] | None:
+    return _read_tags(labels.number(one.row[:MARK_BYTES]), one.tags)
+
+
+def _shown(rows: Rows) -> Any:
+    """Return a row as it is posted in JSON: a list, or indices and values."""
+    if isinstance(rows, np.ndarray):
+        return rows[0].tolist()
+    return {"indices": rows.indices.tolist(), "values": rows.data.tolist()}
+
+
+# Pages that are looked at for one of vectors with a tag.
+_PAGES_LOOKED_AT = 20

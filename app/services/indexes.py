@@ -169,6 +169,42 @@ class UpsertAnswer(Described):
     warnings: Warnings = None
 
 
+class SparseRow(Described):
+    """A sparse row."""
+
+    indices: list[int]
+    """Columns of its entries, in ascending order."""
+    values: list[float]
+    """Its entries."""
+
+
+class VectorRecord(Described):
+    """A vector of an index."""
+
+    id: int | str
+    """Its id."""
+    tags: list[str] | None
+    """Its tags, sorted; null if an earlier version has stored the vector with a tag, whose text it did not keep."""
+    vector: list[float] | SparseRow | None = None
+    """Its numbers; present only with include=vector."""
+
+
+class VectorPage(Described):
+    """A page of the vectors of an index, in an order of its own that other vectors do not change."""
+
+    vectors: list[VectorRecord]
+    """The vectors. There may be fewer than `limit` with a tag, as a page looks at some vectors only."""
+    next: str | None
+    """Cursor of the next page, null on the last one."""
+
+
+class CountAnswer(Described):
+    """A number of vectors."""
+
+    count: int
+    """Number of vectors whose tags fit."""
+
+
 class SearchResult(Described):
     """The vectors found for one query, best first."""
 
@@ -183,6 +219,8 @@ class SearchResult(Described):
     """
     exact: list[float] | None = None
     """Exact similarities of the vectors; present only if vectors are compared exactly."""
+    tags: list[list[str] | None] | None = None
+    """The tags of each vector found; present only with `include`."""
     candidates: int
     """Number of vectors that the query was compared with."""
     searched: Literal["bands", "scan"]

@@ -6,11 +6,15 @@ An index `i` is the key `bochner:{index:i}:manifest`, and keys that begin with `
 `state` is a hash of its size, its bytes and its revision, which is the time of the last change in microseconds, and
 higher after each change. Each vector has a slot, a number from 0 up to the size, and is stored in:
 
-- `codes.<block>`: the hash of its tag and its codes, in blocks of `BLOCK` slots. A block has its full length from the
-  start, because the server allocates twice the length for a string that grows. It counts whole in the size in bytes;
+- `codes.<block>`: the mark of its tags (a hash of them, zeros for none) and its codes, in blocks of `BLOCK` slots. A
+  block has its full length from the start, because the server allocates twice the length for a string that grows. It
+  counts whole in the size in bytes;
 - `ids.<block>`: the ids of a block in the order of their slots, each after its length;
 - `slots.<bucket>`: hashes from ids to slots, 4,096 of them, so that each is short enough for the compact encoding;
 - `vectors.<block>`: a hash from positions in a block to vectors, if the index keeps vectors.
+
+`tags` is a hash from marks to sets of tags: in four bytes how many vectors have the set, then a JSON list. Vectors of
+earlier versions, which had one tag at most, may have a mark that is not in it.
 
 While a job holds a name, only the manifest exists; the index starts empty once the job has found its bands.
 
@@ -33,6 +37,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.core.indexes import labels
+from app.core.indexes.banding import BYTES_PER_SET
 from app.store import identity, lua
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledge, check_room, inside
@@ -104,16 +109,28 @@ class Entry(NamedTuple):
 
     id: bytes
     row: bytes
-    """Hash of the tag, then the codes; or the codes alone, for a vector that keeps its tag if it replaces another."""
+    """Mark of the tags, then the codes; or the codes alone, for a vector that keeps its tags if it replaces another."""
     vector: bytes
     """Vector in its stored form; empty if the index keeps only codes."""
+    tags: bytes = b""
+    """Its tags, as a JSON list; empty if it keeps those that it has."""
+
+
+class StoredRow(NamedTuple):
+    """Stored data of a vector."""
+
+    id: bytes
+    row: bytes
+    """Mark of the tags, then the codes, if these were asked for."""
+    tags: bytes | None
+    """Its tags, as a JSON list; None if an earlier version has stored them, or if there are none."""
 
 
 class Block(NamedTuple):
     """Stored data of the slots of a block."""
 
     codes: bytes
-    """Hash of the tag and codes, vector by vector; bytes beyond the size of the index mean nothing."""
+    """Mark of the tags and codes, vector by vector; bytes beyond the size of the index mean nothing."""
     ids: bytes
     """Ids, each after its length in two bytes."""
 
@@ -126,6 +143,8 @@ class Part(NamedTuple):
     """Revision of the last change of each block."""
     blocks: dict[int, Block]
     """Blocks by their numbers."""
+    tags: dict[bytes, bytes]
+    """Tags of vectors in these blocks, as JSON lists, by their marks."""
 
     def known_after(self, known: NDArray[np.uint32]) -> tuple[NDArray[np.uint32], bool]:
         """Return the revisions that a caller has after this part, and whether these are all."""
@@ -168,7 +187,7 @@ class IndexStore(LivingStore[IndexManifest]):
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         registered = [client.register_script(_SHARED + lua.read(f"indexes/{name}")) for name in _SCRIPTS]
         self._create, self._renew, self._drop, self._upsert, self._remove, *reading = registered
-        self._vectors, self._rows, self._changes = reading
+        self._vectors, self._rows, self._vector_page, self._changes = reading
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
@@ -229,7 +248,7 @@ class IndexStore(LivingStore[IndexManifest]):
             IndexFull: a process would not have the room for the index.
         """
         kept = manifest.keep == "vectors"
-        nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) for one in entries)
+        nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) + len(one.tags) for one in entries)
         check_room(self._client, nbytes)
         if self._account.is_spread:
             self._account.check(nbytes, by, names=0)
@@ -286,16 +305,18 @@ class IndexStore(LivingStore[IndexManifest]):
         """
         with store_errors():
             there = known.astype("<u4").tobytes()
-            came = self._changes(keys=[self.key(manifest.name)], args=[manifest.token, there, most, first])
+            args: list[bytes | str | int] = [manifest.token, there, most, first, _stride(manifest)]
+            came = self._changes(keys=[self.key(manifest.name)], args=args)
         found = cast("list[Any] | None", came)
         state = None if found is None else _state(found[0])
         if found is None or state is None:
             raise Gone
-        blocks = {n: Block(codes, ids) for n, codes, ids in zip(found[2::3], found[3::3], found[4::3], strict=True)}
+        blocks = {n: Block(codes, ids) for n, codes, ids in zip(found[3::3], found[4::3], found[5::3], strict=True)}
+        tags = dict(zip(found[2][::2], map(_tags, found[2][1::2]), strict=True))
         revisions = np.frombuffer(found[1], "<u4")
         if len(revisions) != -(-state.size // BLOCK):
             raise StoreDamaged(f"index {manifest.name!r} has {state.size} vectors in {len(revisions)} blocks")
-        return Part(state, revisions, blocks)
+        return Part(state, revisions, blocks, tags)
 
     def verify(self, manifest: IndexManifest) -> None:
         """Raise StoreDamaged unless all blocks exist and are whole. Blocks change, so they have no digests."""
@@ -320,16 +341,36 @@ class IndexStore(LivingStore[IndexManifest]):
             raise Gone
         return cast("list[bytes | None]", found)
 
-    def rows(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[bytes | None]:
-        """Return the rows with these ids, a hash of the tag and codes each; None for each id without a vector."""
+    def rows(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[StoredRow | None]:
+        """Return the rows with these ids; None for each id without a vector."""
         with store_errors():
             found = self._rows(keys=[self.key(manifest.name)], args=[manifest.token, _stride(manifest), *ids])
         if found is None:
             raise Gone
-        return cast("list[bytes | None]", found)
+        every = zip(ids, found[::2], found[1::2], strict=True)
+        return [None if row is None else StoredRow(one, row, _tags(tags)) for one, row, tags in every]
+
+    def vector_page(self, manifest: IndexManifest, after: bytes, most: int) -> list[StoredRow]:
+        """Return up to `most` rows, without codes, that follow an id, or the first ones if it is empty.
+
+        The order does not depend on other vectors, so vectors that stay are found once by successive pages.
+        """
+        args: list[bytes | str | int] = [manifest.token, _stride(manifest), after, most]
+        with store_errors():
+            found = self._vector_page(keys=[self.key(manifest.name)], args=args)
+        if found is None:
+            raise Gone
+        return [
+            StoredRow(one, row, _tags(tags))
+            for one, row, tags in zip(found[::3], found[1::3], found[2::3], strict=True)
+        ]
 
     def _at(self, manifest: IndexManifest, part: str) -> str:
         return f"{self._entry(manifest)}:{part}"
+
+
+def _tags(stored: bytes | None) -> bytes | None:
+    return None if stored is None else stored[_COUNT_BYTES:]
 
 
 def _state(stored: list[bytes | None]) -> IndexState | None:
@@ -342,6 +383,7 @@ def _stride(manifest: IndexManifest) -> int:
 
 BLOCK = 128
 MARK_BYTES = 8
-"""Bytes of the hash of a tag."""
-_SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK)
-_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "changes"
+"""Bytes of the mark of tags."""
+_COUNT_BYTES = 4
+_SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK, MARK=MARK_BYTES, SET=BYTES_PER_SET)
+_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "page", "changes"

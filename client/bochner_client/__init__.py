@@ -19,7 +19,7 @@ from bochner_client.errors import (
     ServiceAway,
 )
 from bochner_client.jobs import AsyncJob, Job
-from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage
+from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage, VectorPage
 from bochner_client.recommendations import Recommendation
 from bochner_client.records import (
     CreatedKey,
@@ -35,6 +35,7 @@ from bochner_client.records import (
     MapRecord,
     SearchResult,
     Upserted,
+    VectorRecord,
 )
 from bochner_client.refusals import (
     ArrayNotFound,
@@ -157,6 +158,8 @@ __all__ = [
     "UnsupportedMediaType",
     "Upserted",
     "VectorNotFound",
+    "VectorPage",
+    "VectorRecord",
 ]
 
 

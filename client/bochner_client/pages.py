@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bochner_client.records import DatasetRecord, IndexRecord, JobRecord, MapRecord, Record
+from bochner_client.records import DatasetRecord, IndexRecord, JobRecord, MapRecord, Record, VectorRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,17 @@ class IndexPage(Page):
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
         return {"indexes": tuple(map(IndexRecord.read, document["indexes"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorPage(Page):
+    """Page of the vectors of an index, in an order that other vectors do not change."""
+
+    vectors: tuple[VectorRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"vectors": tuple(map(VectorRecord.read, document["vectors"]))}
 
 
 @dataclass(frozen=True, kw_only=True)

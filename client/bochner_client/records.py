@@ -176,8 +176,21 @@ class SearchResult(Record):
     """Similarities of the vectors themselves; None if they were not compared."""
     candidates: int
     """Number of vectors that the row was compared with."""
+    tags: list[list[str] | None] | None
+    """The tags of each vector, where they were asked for; None for one that an earlier version of the service kept."""
     searched: str | None
     """`bands` if these share a band with the row, `scan` if they are all vectors, or all with the tag."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorRecord(Record):
+    """A vector of an index."""
+
+    id: int | str
+    tags: list[str] | None
+    """Its tags, sorted; None if an earlier version of the service kept the vector with a tag."""
+    vector: list[float] | dict[str, Any] | None
+    """Its numbers, or `indices` and `values` of a sparse row; None unless they were asked for."""
 
 
 class Upserted(int):

@@ -15,6 +15,7 @@ ARGUMENTS: dict[str, str | None] = {
     "If-Match": "if_match",
     "format": "file_format",
     "last-event-id": "after",
+    "ids_as": None,  # Python reads whole numbers of any size
 }
 """What parameters of the contract are called as arguments, where they are not called the same."""
 CALLED: dict[tuple[str, str], str | None] = {
@@ -22,6 +23,8 @@ CALLED: dict[tuple[str, str], str | None] = {
     ("put_map", "If-None-Match"): "only_new",
     ("put_dataset", "If-None-Match"): "only_new",
     ("delete_vector", "kind"): None,  # the id itself is of one
+    ("get_vector", "kind"): None,
+    ("get_vector", "include"): "vector",
     ("get_map", "If-None-Match"): "if_none_match",
     ("get_dataset", "If-None-Match"): "if_none_match",
     ("export_map", "If-None-Match"): "if_none_match",

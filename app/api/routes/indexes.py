@@ -1,5 +1,6 @@
 """Routes of indexes: create, list, inspect, delete; insert, replace and remove vectors; search."""
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Literal
@@ -12,12 +13,22 @@ from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
-from app.api.schemas import BATCH_BODY, INDEX_BODY, SEARCH_BODY, headers
+from app.api.schemas import BATCH_BODY, COUNT_BODY, INDEX_BODY, SEARCH_BODY, headers
 from app.core.arrays import MAX_ID_BYTES
 from app.core.errors import InvalidOption
+from app.core.indexes.options import CountOptions
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
-from app.services.indexes import AskedIndex, IndexPage, IndexRecord, SearchAnswer, UpsertAnswer
+from app.services.indexes import (
+    AskedIndex,
+    CountAnswer,
+    IndexPage,
+    IndexRecord,
+    SearchAnswer,
+    UpsertAnswer,
+    VectorPage,
+    VectorRecord,
+)
 
 router = APIRouter(prefix="/v1/indexes", tags=["indexes"])
 
@@ -45,6 +56,11 @@ class IdKind(StrEnum):
     string = "string"
 
 
+VectorId = Annotated[str, Path(max_length=MAX_ID_BYTES, description="Id of a vector.")]
+Kind = Annotated[
+    IdKind | None,
+    Query(description="What the id is. Without it, what is written as a whole number is one, else it is a string."),
+]
 IdsAs = Annotated[
     Literal["string"] | None,
     Query(description="Write whole numbers among ids as strings: some JSON readers change those beyond 2^53."),
@@ -154,16 +170,60 @@ async def upsert_vectors(
     return UpsertAnswer(upserted=n, skipped=skipped if skips else None, warnings=[*warnings] or None)
 
 
+@router.get("/{name}/vectors", operation_id="list_vectors", response_model_exclude_unset=True)
+async def list_vectors(
+    name: IndexName,
+    context: ContextOf,
+    limit: Limit = 100,
+    cursor: Annotated[str | None, Query(max_length=2 * MAX_ID_BYTES, description="`next` of a page.")] = None,
+    tag: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_BYTES, description="Tag of the vectors.")] = None,
+    ids_as: IdsAs = None,
+) -> VectorPage:
+    """List the vectors of an index with their tags. Each that stays meanwhile is on one page, once."""
+    after = _read_cursor(cursor)
+    found, last = await context.admission.ask(
+        lambda: context.index_vectors.read_page(name, after, limit, tag, ids_as is not None)
+    )
+    return VectorPage(
+        vectors=[VectorRecord(**one) for one in found],
+        next=None if last is None else urlsafe_b64encode(last).decode(),
+    )
+
+
+@router.post("/{name}/vectors/count", operation_id="count_vectors", openapi_extra=COUNT_BODY)
+async def count_vectors(name: IndexName, request: Request, context: Admitted) -> CountAnswer:
+    """Count the vectors of an index, all or those whose tags fit a filter."""
+    posted_format(request, (JSON,))
+    body = await bodies.read(request, context, context.limits.check_options)
+    return await context.admission.compute(
+        lambda: CountAnswer(count=context.index_vectors.count(name, bodies.parse(CountOptions, body).filter))
+    )
+
+
+@router.get("/{name}/vectors/{id:rest}", operation_id="get_vector", response_model_exclude_unset=True)
+async def get_vector(
+    name: IndexName,
+    id: VectorId,  # noqa: A002
+    context: ContextOf,
+    kind: Kind = None,
+    include: Annotated[
+        Literal["vector"] | None, Query(description="Also return the numbers, of an index that keeps vectors.")
+    ] = None,
+    ids_as: IdsAs = None,
+) -> VectorRecord:
+    """Return a vector of an index: its tags and, if wanted, its numbers."""
+    vector_id = _vector_id(id, kind)
+    told = await context.admission.ask(lambda: context.index_vectors.get(name, vector_id, include is not None))
+    return VectorRecord(**told | ({} if ids_as is None else {"id": str(vector_id)}))
+
+
 @router.delete("/{name}/vectors/{id:rest}", operation_id="delete_vector", status_code=204)
 async def delete_vector(
     name: IndexName,
-    id: Annotated[str, Path(max_length=MAX_ID_BYTES, description="Id of a vector.")],  # noqa: A002
+    id: VectorId,  # noqa: A002
     request: Request,
     context: ContextOf,
-    kind: Annotated[
-        IdKind | None,
-        Query(description="What the id is. Without it, what is written as a whole number is one, else it is a string."),
-    ] = None,
+    kind: Kind = None,
 ) -> None:
     """Remove a vector from an index. Nothing of it is kept."""
     vector_id = _vector_id(id, kind)
@@ -187,6 +247,14 @@ async def search_index(name: IndexName, request: Request, context: Admitted, ids
         return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)
 
     return await context.admission.compute(work)
+
+
+def _read_cursor(cursor: str | None) -> bytes:
+    """Return the id that a page follows, empty for the first page."""
+    try:
+        return urlsafe_b64decode(cursor or "")
+    except ValueError as error:
+        raise InvalidOption(f"expected `next` of a page, got {cursor!r:.80}", "cursor") from error
 
 
 def _vector_id(text: str, kind: IdKind | None) -> int | str:

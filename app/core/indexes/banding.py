@@ -217,6 +217,8 @@ class Image(NamedTuple):
     ids: Sequence[bytes]
     """The ids of each block, each id after its length in two bytes."""
     segments: tuple[Segment, ...]
+    tags: Mapping[int, bytes]
+    """Sets of tags, as JSON lists, by their marks; more than these vectors have, perhaps."""
 
     @property
     def size(self) -> int:
@@ -232,6 +234,11 @@ class ChangedBlock(NamedTuple):
     ids: bytes
 
 
+BYTES_PER_SET = 200
+"""Bytes of memory for a set of tags, beside its text."""
+_SETS_PER_VECTOR = 2
+
+
 class HeldCodes:
     """The codes of an index, changed by one thread at a time while other threads use snapshots (`Image`).
 
@@ -242,8 +249,8 @@ class HeldCodes:
         self.layout = layout
         self._codes = np.empty((0, layout.code_bytes), np.uint8)
         self._marks = np.empty(0, np.uint64)
-        self._image = Image(self._codes, self._marks, (), ())
-        self._bytes_of_ids = 0
+        self._image = Image(self._codes, self._marks, (), (), {})
+        self._bytes_of_ids, self._bytes_of_tags = 0, 0
         # Segments with slots that have changed since they were sorted.
         self._stale: set[int] = set()
         self._readers = 0
@@ -257,7 +264,7 @@ class HeldCodes:
         image, banding = self._image, self.layout.banding
         ids = self._bytes_of_ids + 64 * len(image.ids)
         segments = 0 if banding is None else 4 * banding.bands * image.size
-        return self._codes.nbytes + self._marks.nbytes + segments + ids
+        return self._codes.nbytes + self._marks.nbytes + segments + ids + self._bytes_of_tags
 
     @contextmanager
     def looked_at(self) -> Iterator[Image]:
@@ -274,8 +281,11 @@ class HeldCodes:
                 if not self._readers:
                     self._looked_at = 0
 
-    def change(self, blocks: Mapping[int, ChangedBlock], size: int) -> None:
-        """Replace the blocks of these numbers. There are `size` slots from now on."""
+    def change(self, blocks: Mapping[int, ChangedBlock], size: int, tags: Mapping[int, bytes] | None = None) -> None:
+        """Replace the blocks of these numbers. There are `size` slots from now on.
+
+        `tags` are the sets of tags of vectors in these blocks, as JSON lists, by their marks.
+        """
         with self._lock:
             before, per_block = self._image, self.layout.slots_per_block
             if size > len(self._codes) or size < len(self._codes) // 4:
@@ -290,7 +300,20 @@ class HeldCodes:
                 self._write(number, blocks[number], ids)
             self._bytes_of_ids = sum(map(len, ids))
             self._stale |= {number * per_block // SEGMENT for number in blocks}
-            self._image = Image(self._codes[:size], self._marks[:size], ids, before.segments)
+            marks = self._marks[:size]
+            self._image = Image(self._codes[:size], marks, ids, before.segments, self._tags(marks, tags or {}))
+
+    def _tags(self, marks: Marks, more: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        """Return the sets of tags with some more, without those that no vector has, if there are many."""
+        before = self._image.tags
+        if not more.keys() - before.keys():
+            return before
+        found = {**before, **more}
+        if len(found) > _SETS_PER_VECTOR * len(marks):
+            used = {*np.unique(marks).tolist()}
+            found = {mark: text for mark, text in found.items() if mark in used}
+        self._bytes_of_tags = sum(map(len, found.values())) + BYTES_PER_SET * len(found)
+        return found
 
     def _write(self, number: int, block: ChangedBlock, ids: list[bytes]) -> None:
         first = number * self.layout.slots_per_block

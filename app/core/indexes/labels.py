@@ -1,19 +1,21 @@
 """Ids and tags of vectors as an index stores them.
 
-Ids are whole numbers or strings; the first byte of a stored id tells which. Instead of a tag, an index stores its mark,
-a hash by which vectors are selected.
+Ids are whole numbers or strings; the first byte of a stored id tells which. Beside its codes, a vector has the mark of
+its tags: a hash of them, by which vectors are selected.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 from scipy import sparse
 
 from app.core.arrays import MAX_ID_BYTES, Floats, Rows
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
+from app.core.indexes.options import MOST_TAGS, Filter
 
 _NUMBER, _STRING = b"i", b"s"
 _LEAST, _MOST = -(1 << 63), (1 << 64) - 1
@@ -110,29 +112,53 @@ UNTAGGED = bytes(8)
 """Mark of vectors without a tag."""
 
 
-def mark(tag: object, pointer: str) -> bytes:
-    """Return the mark of a tag, eight bytes; `UNTAGGED` for None and "". InvalidInput for an invalid tag.
+def encode_tags(tags: object, pointer: str) -> tuple[bytes, bytes]:
+    """Return the mark of a vector's tags, eight bytes, and the tags as a JSON list, sorted; InvalidInput for bad ones.
 
-    Two tags have the same mark with probability 2⁻⁶⁴.
+    A string is one tag; None, "" and an empty list are none. Two sets have the same mark with probability 2⁻⁶⁴.
     """
-    if tag is None or tag == "":
-        return UNTAGGED
-    if not isinstance(tag, str):
-        raise InvalidInput("a tag is a string, or null", pointer)
+    every = [] if tags is None or tags == "" else [tags] if isinstance(tags, str) else tags
+    if not isinstance(every, Sequence):
+        raise InvalidInput("the tags of a vector are a string, a list of strings, or null", pointer)
+    if len(every) > MOST_TAGS:
+        raise InvalidInput(f"a vector has at most {MOST_TAGS} tags, got {len(every)}", pointer)
+    texts = sorted({_encode_tag(one, pointer) for one in every})
+    return _mark(texts), orjson.dumps([text.decode() for text in texts])
+
+
+def _encode_tag(tag: object, pointer: str) -> bytes:
+    if not isinstance(tag, str) or not tag:
+        raise InvalidInput("a tag is a string of at least one character", pointer)
     text = _encode_text(tag, "tag", pointer)
     if len(text) > MAX_ID_BYTES:
         raise InvalidInput(f"the tag has {len(text)} bytes; {MAX_ID_BYTES} are the most", pointer)
-    return blake2b(text, digest_size=8, person=b"bochner tag").digest()
+    return text
 
 
-def marks(tags: Sequence[object], pointer: str) -> list[bytes]:
-    """Return the marks of tags."""
-    return [mark(tag, f"{pointer}/{i}") for i, tag in enumerate(tags)]
+def _mark(texts: Sequence[bytes]) -> bytes:
+    if len(texts) == 1:
+        return blake2b(texts[0], digest_size=8, person=b"bochner tag").digest()
+    joined = b"".join(len(text).to_bytes(2, "little") + text for text in texts)
+    return blake2b(joined, digest_size=8, person=b"bochner tags").digest() if texts else UNTAGGED
 
 
-def number(marked: bytes) -> np.uint64:
+def number(mark: bytes) -> int:
     """Return a mark as a number, as in snapshots (`Image`)."""
-    return np.uint64(int.from_bytes(marked, "little"))
+    return int.from_bytes(mark, "little")
+
+
+def fitting(marks: NDArray[np.uint64], sets: Mapping[int, bytes], wanted: Filter) -> NDArray[np.bool_]:
+    """Return which vectors with these marks, (n,), have tags that fit a filter.
+
+    `sets` has tags as JSON lists, by mark. A vector with another mark has one tag, which an earlier version has stored
+    by its mark alone: it is compared with the tags of the filter.
+    """
+    named = {one for some in (wanted.all, wanted.any, wanted.none) for one in some}
+    known = {number(encode_tags(tag, "/filter")[0]): {tag} for tag in named} | {0: set[str]()}
+    known |= {mark: {*orjson.loads(text)} for mark, text in sets.items()}
+    unknown_fits = not wanted.all and not wanted.any
+    others = [mark for mark, tags in known.items() if wanted.fits(tags) != unknown_fits]
+    return np.isin(marks, np.array(others, np.uint64), invert=unknown_fits)
 
 
 # The first byte of a stored row says whether it is dense or sparse, and its dtype.

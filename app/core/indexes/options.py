@@ -1,7 +1,7 @@
 """Contents of requests to an index: vectors to store, options of searches and of searches for duplicates."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from collections.abc import Callable, Sequence, Set
+from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -23,6 +23,8 @@ class Batch(NamedTuple):
 
 
 MOST_RESULTS = 1000
+MOST_TAGS = 16
+"""Most tags of a vector."""
 
 
 class DuplicatesOptions(Frozen):
@@ -30,6 +32,32 @@ class DuplicatesOptions(Frozen):
 
     min_similarity: Annotated[float, Field(gt=0, le=1)]
     """Estimated similarity from which two vectors belong to the same cluster."""
+
+
+Tag = Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES)]
+_Tags = Annotated[tuple[Tag, ...], Field(max_length=100, fail_fast=True)]
+
+
+class Filter(Frozen):
+    """Which tags a vector must have."""
+
+    all: _Tags = ()
+    """Tags that it must have."""
+    any: _Tags = ()
+    """Tags of which it must have one, if there are any here."""
+    none: _Tags = ()
+    """Tags that it must not have."""
+
+    def fits(self, tags: Set[str]) -> bool:
+        """Return whether a vector with these tags fits."""
+        return tags >= {*self.all} and (not self.any or not tags.isdisjoint(self.any)) and tags.isdisjoint(self.none)
+
+
+class CountOptions(Frozen):
+    """Which vectors to count."""
+
+    filter: Filter | None = None
+    """Tags that the vectors must have; null to count all."""
 
 
 class SearchOptions(Frozen):
@@ -54,11 +82,23 @@ class SearchOptions(Frozen):
         Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES, description="The tag that a vector must have.")]
         | None
     ) = None
+    filter: Filter | None = None
+    """Tags that a vector must have; `tag` is short for one."""
+    include: Annotated[tuple[Literal["tags"], ...], Field(max_length=1)] = ()
+    """`tags`: results have the tags of the vectors."""
     scan: bool = False
     """Whether to look at the codes of all vectors, although the index has bands."""
     ids: Annotated[tuple[int | str, ...], Field(min_length=1, fail_fast=True)] | None = None
     """Ids of vectors of the index that are the queries, in place of `vectors`. A vector is not among its own results.
     """
+
+    @property
+    def wanted(self) -> Filter | None:
+        """The tags that a vector must have; None for any."""
+        if self.tag is None:
+            return self.filter
+        given = self.filter or Filter()
+        return given.model_copy(update={"all": (*given.all, self.tag)})
 
     @property
     def compared_exactly(self) -> int:

@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
-from bochner_client.pages import IndexPage
+from bochner_client.pages import IndexPage, VectorPage
 from bochner_client.progress import Progress
-from bochner_client.records import Duplicates, IndexRecord, SearchResult, Upserted
+from bochner_client.records import Duplicates, IndexRecord, SearchResult, Upserted, VectorRecord
 from bochner_client.requests import (
     Flow,
     Request,
@@ -131,8 +131,8 @@ def upsert_vectors(
         ids: distinct whole numbers or strings, as a list, an array or a column of a data frame; None for the ids of a
             dataset.
         vectors: the rows, one for each id.
-        tags: a tag for each vector, by which searches can filter; missing values for vectors without a tag. Without
-            `tags`, vectors that are replaced keep theirs.
+        tags: a tag or a list of tags for each vector, by which searches can filter; missing values for vectors
+            without a tag. Without `tags`, vectors that are replaced keep theirs.
         on_zero: `skip` to leave out vectors that are all zero, which kernel gmm gives no codes.
 
     Returns:
@@ -174,6 +174,57 @@ def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as
     )
 
 
+def get_vector(name: str, id: int | str, *, vector: bool = False) -> Request[VectorRecord]:  # noqa: A002
+    """Return a vector of an index: its tags and, with `vector`, its numbers, if the index keeps them.
+
+    Raises:
+        VectorNotFound: the index has no vector with this id.
+    """
+    return Request(
+        method="GET",
+        path=address("v1", "indexes", name, "vectors", str(id)),
+        params={
+            "kind": "string" if isinstance(id, str) else "integer",
+            "include": "vector" if vector else None,
+        },
+        reads=as_json(VectorRecord.read),
+    )
+
+
+def list_vectors(
+    name: str, *, tag: str | None = None, limit: int = 100, cursor: str | None = None
+) -> Request[VectorPage]:
+    """Return one page of the vectors of an index, with their tags.
+
+    Args:
+        name: name of the index.
+        tag: tag that a vector must have. A page may then have fewer than `limit` vectors, and yet a next one.
+        limit: most vectors on the page.
+        cursor: `next` of the previous page; None for the first page.
+    """
+    return Request(
+        method="GET",
+        path=address("v1", "indexes", name, "vectors"),
+        params={"limit": limit, "cursor": cursor, "tag": tag},
+        reads=as_json(VectorPage.read),
+    )
+
+
+def iter_vectors(name: str, *, tag: str | None = None) -> Stream[VectorRecord]:
+    """Iterate over all vectors of an index, or those with a tag. Each that stays meanwhile comes once."""
+    return paged(lambda cursor: list_vectors(name, tag=tag, limit=1000, cursor=cursor), lambda page: page.vectors)
+
+
+def count_vectors(name: str, filter: Mapping[str, Any] | None = None) -> Request[int]:  # noqa: A002
+    """Return the number of vectors of an index whose tags fit a filter; see `search_index`."""
+    return Request(
+        method="POST",
+        path=address("v1", "indexes", name, "vectors", "count"),
+        body=written_json({} if filter is None else {"filter": filter}),
+        reads=as_json(lambda document: int(document["count"])),
+    )
+
+
 def search_index(
     name: str,
     vectors: Rows | None = None,
@@ -183,6 +234,8 @@ def search_index(
     min_similarity: float | None = None,
     exact: bool | None = None,
     tag: str | None = None,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
+    include: Iterable[str] = (),
     scan: bool | None = None,
 ) -> Request[tuple[SearchResult, ...]]:
     """Return the vectors of an index that are nearest to each row, best first.
@@ -195,6 +248,8 @@ def search_index(
         min_similarity: least similarity that a vector must have.
         exact: whether to compare the best candidates exactly; None to do so if the index keeps vectors.
         tag: tag that a vector must have.
+        filter: `all`, `any` and `none`: lists of tags of which a vector must have all, one, and none.
+        include: `["tags"]` for results with the tags of the vectors.
         scan: True to look at the codes of all vectors, although the index has bands.
 
     Returns:
@@ -206,6 +261,7 @@ def search_index(
         TooLarge: the search is too much work for one request.
     """
     asked: dict[str, Any] = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag, "scan": scan}
+    asked |= {"filter": filter, "include": [*include] or None}
     asked["ids"] = None if ids is None else listed(ids, "ids")
     options = {member: value for member, value in asked.items() if value is not None}
     return Request(

@@ -24,6 +24,14 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     assert [(one.ids, one.exact) for one in results] == [([1], [1.0]), (["1"], [1.0]), ([2], [1.0])]
     (tagged,) = ask.search_index(name, ROWS[1:2], tag="a", min_similarity=0.1, exact=False)
     assert (tagged.ids, tagged.exact, tagged.searched) == ([1], None, "scan")
+    ask.upsert_vectors(name, [2], ROWS[2:3], [["a", "b"]])
+    (filtered,) = ask.search_index(name, ROWS[:1], filter={"all": ["a"], "none": ["c"]}, include=["tags"])
+    assert sorted(zip(filtered.ids, filtered.tags, strict=True)) == [(1, ["a"]), (2, ["a", "b"])]
+    assert {(one.id, *one.tags) for one in ask.iter_vectors(name)} == {(1, "a"), ("1",), (2, "a", "b")}
+    assert [one.id for one in ask.list_vectors(name, tag="b").vectors] == [2]
+    assert ask.count_vectors(name, {"any": ["b"]}) == 1
+    read = ask.get_vector(name, 2, vector=True)
+    assert (read.id, read.tags, read.vector) == (2, ["a", "b"], ROWS[2].tolist())
     (like,) = ask.search_index(name, ids=["1"], scan=True)
     assert sorted(like.ids) == [1, 2]
     assert ask.upsert_vectors(name, [7, 8], [[0, 0, 0], [0, 0, 1]], on_zero="skip").skipped == (7,)

@@ -1,4 +1,4 @@
--- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept, id, receipt, owner who removes it.
+-- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, id, receipt, owner who removes it.
 -- Returns 1 if this call, or the first try of it, has deleted the vector, 0 if there is none, nil if the index is gone.
 if not is_there() then return false end
 local receipts = redis.call('GET', at('receipts')) or ''
@@ -21,6 +21,9 @@ local block, place, from, of = math.floor(slot / BLOCK), slot % BLOCK, math.floo
 local gone = 2 * #id + bytes_of_blocks(size, stride) - bytes_of_blocks(last, stride)
 local of_ids = bytes_of_ids() - 2 - #id
 if ARGV[3] == '1' then gone = gone + redis.call('HSTRLEN', at('vectors.' .. block), place) end
+local mark = redis.call('GETRANGE', at('codes.' .. block), place * stride, place * stride + MARK - 1)
+local tags, of_tags, in_memory = counted({[mark] = -1}, {})
+gone = gone - of_tags
 redis.call('HDEL', bucket_of(id), id)
 local of_last = ids_of(from)
 local moved = of_last[of + 1]
@@ -47,5 +50,6 @@ else
 end
 receipts = string.sub(receipts .. ARGV[5], -128 * 8)  -- the latest 128
 redis.call('SET', at('receipts'), receipts, 'EX', RECEIPT_SECONDS)
+write_tags(tags, in_memory)
 changed({[block] = true, [from] = true}, last, math.max(0, state('bytes') - gone), of_ids, ARGV[6], -gone)
 return 1

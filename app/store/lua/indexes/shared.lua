@@ -18,9 +18,42 @@ local function bytes_of_ids()
   for block = 0, n_blocks(state('size')) - 1 do found = found + redis.call('STRLEN', at('ids.' .. block)) end
   return found
 end
+-- The first bytes of the mark and codes of a slot, and the tags of its mark; false for what does not exist.
+local function row_at(slot, stride, most)
+  if not slot then return false, false end
+  local start = slot % BLOCK * stride
+  local row = redis.call('GETRANGE', at('codes.' .. math.floor(slot / BLOCK)), start, start + most - 1)
+  return row, redis.call('HGET', at('tags'), string.sub(row, 1, MARK))
+end
+-- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
+local touched = {}
+local function touch(key) touched[key] = true return key end
+-- Which sets of tags are written if so many vectors more have each, given their texts by their marks: what `tags` has for
+-- each mark from then on, false for nothing, and by how many bytes that is more, in the store and in the memory of a
+-- process. No tags at all are not written.
+local function counted(changes, texts)
+  local found, grown, sets = {}, 0, 0
+  for mark, more in pairs(changes) do
+    local there = more ~= 0 and redis.call('HGET', at('tags'), mark)
+    local text = there and string.sub(there, 5) or texts[mark]
+    local n = (there and struct.unpack('<I4', there) or 0) + more
+    if more ~= 0 and mark ~= string.rep('\0', #mark) and text then
+      found[mark] = n > 0 and struct.pack('<I4', n) .. text
+      grown = grown + (found[mark] and #mark + #found[mark] or 0) - (there and #mark + #there or 0)
+      sets = sets + (found[mark] and 1 or 0) - (there and 1 or 0)
+    end
+  end
+  return found, grown, grown + SET * sets
+end
+local function write_tags(found, in_memory)
+  for mark, value in pairs(found) do
+    if value then redis.call('HSET', touch(at('tags')), mark, value) else redis.call('HDEL', at('tags'), mark) end
+  end
+  if in_memory ~= 0 then redis.call('HINCRBY', at('state'), 'tags', in_memory) end
+end
 -- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
 local function with_all_keys(call)
-  local some = {at('state'), at('revisions')}
+  local some = {at('state'), at('revisions'), at('tags')}
   local function take(key)
     table.insert(some, key)
     if #some >= 500 then call(some) some = {} end
@@ -31,9 +64,6 @@ local function with_all_keys(call)
   for bucket = 0, 4095 do take(at(string.format('slots.%03x', bucket))) end
   call(some)
 end
--- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
-local touched = {}
-local function touch(key) touched[key] = true return key end
 local function begin() redis.call('HSET', touch(at('state')), 'size', 0, 'revision', 0, 'bytes', 0, 'ids', 0, 'ids_at', 0) end
 local function live_on()
   local left = redis.call('PTTL', KEYS[1])

@@ -1,12 +1,13 @@
--- KEYS: manifest. ARGV: token, bytes of tag hash and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
--- memory ('' for no limit) and those of a vector without its id, owner who adds them; then for each vector its id, its tag
--- hash with its codes, and the vector itself ('' if not kept). Ids are distinct. Without a tag hash before its codes, a
--- vector keeps the one that it has. Returns the limit that would be exceeded, if any; nil if the index is gone.
+-- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
+-- memory ('' for no limit) and those of a vector without its id, owner who adds them; then for each vector its id, the
+-- mark of its tags with its codes, the vector itself ('' if not kept), and the text of its tags. Ids are distinct. Without
+-- a mark before its codes, a vector keeps the tags that it has. Returns the limit that would be exceeded, if any; nil if
+-- the index is gone.
 if not is_there() then return false end
 local BY, FIRST, stride, size, bytes = ARGV[7], 8, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
-local grown = 0
-for i = FIRST, #ARGV, 3 do
+local grown, changes, texts = 0, {}, {}
+for i = FIRST, #ARGV, 4 do
   local id, vector = ARGV[i], ARGV[i + 2]
   local slot = tonumber(redis.call('HGET', bucket_of(id), id))
   slots[i], grown = slot, grown + #vector
@@ -14,17 +15,25 @@ for i = FIRST, #ARGV, 3 do
   elseif ARGV[3] == '1' then
     grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
+  if #ARGV[i + 1] == stride then
+    local mark, start = string.sub(ARGV[i + 1], 1, MARK), slot and slot % BLOCK * stride
+    local old = slot and redis.call('GETRANGE', at('codes.' .. math.floor(slot / BLOCK)), start, start + MARK - 1)
+    if old then changes[old] = (changes[old] or 0) - 1 end
+    changes[mark] = (changes[mark] or 0) + 1
+    if ARGV[i + 3] ~= '' then texts[mark] = ARGV[i + 3] end
+  end
 end
-grown = grown + bytes_of_blocks(size + n_new, stride) - bytes_of_blocks(size, stride)
-if ARGV[5] ~= '' and n_new > 0 then
-  local most, wanted = tonumber(ARGV[5]), (size + n_new) * tonumber(ARGV[6]) + of_ids
+local tags, of_tags, in_memory = counted(changes, texts)
+grown = grown + of_tags + bytes_of_blocks(size + n_new, stride) - bytes_of_blocks(size, stride)
+if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
+  local most, wanted = tonumber(ARGV[5]), (size + n_new) * tonumber(ARGV[6]) + of_ids + state('tags') + in_memory
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
 local limit = passed(BY, grown, 0, ARGV[4], '')
 if limit then return limit end
 local blocks, ids = {}, {}
-for i = FIRST, #ARGV, 3 do
+for i = FIRST, #ARGV, 4 do
   local id, slot = ARGV[i], slots[i]
   if not slot then
     slot, size = size, size + 1
@@ -46,5 +55,6 @@ for block, more in pairs(ids) do
   local key = touch(at('ids.' .. block))
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
+write_tags(tags, in_memory)
 changed(blocks, size, bytes + grown, of_ids, BY, grown)
 return {''}

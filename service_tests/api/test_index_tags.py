@@ -1,0 +1,108 @@
+"""Vectors of indexes are read, listed, counted and filtered by their tags as a model in Python has them."""
+
+from random import Random
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from service_tests.api.routes.indexing import GMM, found, made, upserted
+from service_tests.checks import assert_problem
+
+FILTERS: list[dict[str, list[str]]] = [
+    {},
+    {"all": ["a"]},
+    {"any": ["b", "c"]},
+    {"none": ["a"]},
+    {"all": ["a", "b"], "none": ["c"]},
+    {"any": ["a", "x"], "none": ["b", "y"]},
+]
+
+
+def fits(tags: set[str], wanted: dict[str, list[str]]) -> bool:
+    has_one = "any" not in wanted or any(one in tags for one in wanted["any"])
+    return has_one and tags >= {*wanted.get("all", [])} and tags.isdisjoint(wanted.get("none", []))
+
+
+def listed(http: httpx.Client, path: str, **query: Any) -> dict[int | str, list[str]]:
+    """All vectors of all pages."""
+    every: dict[int | str, list[str]] = {}
+    while True:
+        page = http.get(f"{path}/vectors", params={"limit": 7, **query}).json()
+        for one in page["vectors"]:
+            assert one["id"] not in every
+            every[one["id"]] = one["tags"]
+        if page["next"] is None:
+            return every
+        query["cursor"] = page["next"]
+
+
+@pytest.mark.parametrize("banding", [{}, {"bands": 16, "rows_per_band": 4}])
+def test_tags_are_as_they_were_sent(http: httpx.Client, name: str, banding: dict[str, int]) -> None:
+    """Whatever is put, replaced with and without tags, and deleted meanwhile."""
+    path, random, rng = made(http, name, of=GMM, **banding), Random(3), np.random.default_rng(3)
+    truth: dict[int | str, set[str]] = {}
+    for step in range(8):
+        ids: list[int | str] = [i if i % 3 else f"{i}" for i in random.sample(range(200), 60)]
+        tags: list[Any] = [random.choice([None, "a", ["a", "b"], ["c"], ["b", "c", "a"], []]) for _ in ids]
+        upserted(http, path, ids, rng.normal(size=(60, 5)), tags if step % 3 else None)
+        for one, of_one in zip(ids, tags, strict=True):
+            sent = {of_one} if isinstance(of_one, str) else {*(of_one or [])}
+            truth[one] = sent if step % 3 else truth.get(one, set())
+        for one in random.sample([*truth], 15):
+            kind = "string" if isinstance(one, str) else "integer"
+            assert http.delete(f"{path}/vectors/{one}", params={"kind": kind}).status_code == 204
+            del truth[one]
+        assert listed(http, path) == {one: sorted(of_one) for one, of_one in truth.items()}
+        for wanted in FILTERS:
+            fitting = {one for one, of_one in truth.items() if fits(of_one, wanted)}
+            asked = http.post(f"{path}/vectors/count", json={"filter": wanted})
+            assert asked.json() == {"count": len(fitting)}
+            (result,) = found(http, path, rng.normal(size=(1, 5)), k=200, filter=wanted, include=["tags"], scan=True)
+            assert {*result["ids"]} == fitting
+            assert result["tags"] == [sorted(truth[one]) for one in result["ids"]]
+    assert {*listed(http, path, tag="b")} == {one for one, of_one in truth.items() if "b" in of_one}
+    assert http.post(f"{path}/vectors/count", json={}).json() == {"count": len(truth)}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_vector_is_read_with_its_numbers(http: httpx.Client, name: str, sparse: bool) -> None:
+    path = made(http, name, keep="vectors")
+    row: Any = {"indices": [1, 4], "values": [0.5, 2.0]} if sparse else [0.1, 0.0, -3.0, 1e10, 2.0]
+    sent = {"ids": [2**63, str(2**63)], "vectors": [row] * 2, "tags": [["b", "a"], None]}
+    assert http.post(f"{path}/vectors", json=sent).status_code == 200
+    at = f"{path}/vectors/{2**63}"
+    assert http.get(at).json() == {"id": 2**63, "tags": ["a", "b"]}
+    assert http.get(at, params={"include": "vector"}).json() == {"id": 2**63, "tags": ["a", "b"], "vector": row}
+    assert http.get(at, params={"ids_as": "string"}).json()["id"] == str(2**63)
+    assert http.get(at, params={"kind": "string"}).json() == {"id": str(2**63), "tags": []}
+    assert "kind=string" in assert_problem(http, http.get(f"{path}/vectors/5"), 404, "vector-not-found")["detail"]
+    codes = made(http, f"{name}-codes")
+    upserted(http, codes, [1], np.ones((1, 5)))
+    assert_problem(http, http.get(f"{codes}/vectors/1?include=vector"), 422, "invalid-input")
+
+
+def test_bad_tags_filters_and_cursors_are_refused(http: httpx.Client, name: str) -> None:
+    path = made(http, name)
+    row = [[1.0] * 5]
+    for tags in ([["a", 1]], [[["a"]]], [{"a": 1}], [["a", ""]], [["a"] * 17]):
+        answer = http.post(f"{path}/vectors", json={"ids": [1], "vectors": row, "tags": tags})
+        assert_problem(http, answer, 422, "invalid-input", "/tags/0")
+    for options, pointer in (
+        ({"filter": {"some": ["a"]}}, "/filter/some"),
+        ({"filter": {"any": "a"}}, "/filter/any"),
+        ({"filter": {"all": ["é" * 600]}}, "/filter"),
+        ({"include": ["codes"]}, "/include/0"),
+    ):
+        answer = http.post(f"{path}/search", json={"vectors": row, **options})
+        assert_problem(http, answer, 422, "invalid-input", pointer)
+    assert_problem(http, http.get(f"{path}/vectors?cursor=é"), 422, "invalid-input")
+
+
+def test_a_tag_of_many_pages_is_found_to_the_end(http: httpx.Client, name: str) -> None:
+    """A page looks at some vectors only: it may be empty, and yet have a next one."""
+    path = made(http, name)
+    rows = np.random.default_rng(1).normal(size=(400, 5))
+    upserted(http, path, [*range(400)], rows, [["rare"] if i == 399 else "often" for i in range(400)])
+    assert listed(http, path, tag="rare", limit=3) == {399: ["rare"]}
