@@ -23,7 +23,8 @@ ADDRESSES = {
     "put_map": "/v1/maps/{name}-new", "put_dataset": "/v1/datasets/{name}?{query}", "create_key": "/v1/keys",
     "diagnose": "/v1/maps/{name}{of}/diagnostics/{kind}", "recommend": "/v1/recommendations",
     "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors",
-    "search_index": "/v1/indexes/{name}/search", "find_duplicates": "/v1/indexes/{name}/duplicates",
+    "count_vectors": "/v1/indexes/{name}/vectors/count", "search_index": "/v1/indexes/{name}/search",
+    "find_duplicates": "/v1/indexes/{name}/duplicates",
     "infer": "/v2/models/{name}/infer", "inference_index": "/v2/repository/index", "advise": "/v1/indexes/advice",
 }  # fmt: skip
 KERNEL, HASHED = {"kind": "gaussian", "length_scale": 2.0}, {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
@@ -39,6 +40,9 @@ def prepare(http: httpx.Client, name: str, document: dict[str, Any]) -> None:
     assert put(http, name, FOURIER).status_code == 201
     assert put(http, f"{name}-hashes", HASHES).status_code == 201
     assert http.put(f"/v1/indexes/{name}", json={"map": f"{name}-hashes"}).status_code == 201
+    if "ids" in document and "vectors" not in document:  # queries that are there
+        kept = {"ids": document["ids"], "vectors": [[1.0] * 4] * len(document["ids"])}
+        assert http.post(f"/v1/indexes/{name}/vectors", json=kept).status_code == 200
     if str(document.get("map", "")).startswith("letters"):
         is_advice = "recall" in document
         dim = LETTERS.shape[1] if is_advice else 4

@@ -226,7 +226,11 @@ WORST: dict[str, list[Worst]] = {
         Worst("ids without end", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],' + member("ids", b"1", 16 * MiB) + b"}"),
         Worst("as many as may come, of long rows", "/v1/indexes/rows/vectors", lambda: npz(False, ids=np.arange(10_000), vectors=np.ones((10_000, 1000), np.uint8)), NPZ, within=4 * BODY),
     ],
+    "POST /v1/indexes/{name}/vectors/count": [
+        Worst("a filter of as many tags as may be", "/v1/indexes/rows/vectors/count", said(filter={member: ["\u0000" * 1024] * 100 for member in ("all", "any", "none")})),
+    ],
     "POST /v1/indexes/{name}/search": [
+        Worst("a vector is asked for again and again", "/v1/indexes/kept/search", lambda: b'{"k":1000,"ids":[1' + b",1" * 20_000 + b"]}"),
         Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),
     ],
     "POST /v1/indexes/{name}/duplicates": [

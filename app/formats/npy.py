@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from math import prod
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -89,13 +90,18 @@ def _start(body: Buffer) -> int:
     return 8 + length + int.from_bytes(body[8 : 8 + length], "little")
 
 
+# Python 3.11 may fail if several threads parse literals at once, as NumPy does for headers.
+_PARSING = Lock()
+
+
 @lru_cache(256)
 def _read_header(start: bytes, of_strings: bool) -> tuple[int, tuple[int, ...], bool, np.dtype[Any]]:
     """Return the length of a .npy's header, and its array's shape, whether it is in Fortran order, and its dtype."""
     stream = io.BytesIO(start)
     try:
         version = npy_format.read_magic(stream)
-        header = _READERS[version](stream) if version in _READERS else None
+        with _PARSING:
+            header = _READERS[version](stream) if version in _READERS else None
     except Exception as error:  # an unusual header makes NumPy's parser raise almost anything
         raise InvalidInput(f"the body is not a .npy array: {str(error)[:200]}") from error
     if header is None:

@@ -43,6 +43,8 @@ from app.store.indexes import (
 _BYTES_AT_ONCE = 1 << 22
 # The most that is read of an index at once if it changes meanwhile, and how long this is tried, once all was read.
 _MOST_BYTES_AT_ONCE, _READING_SECONDS = 1 << 26, 5.0
+# Ids that one call looks up.
+_IDS_AT_ONCE = 1000
 # What a block takes beside codes and ids, for each of its vectors.
 _BYTES_OF_BLOCK = 1
 # Bytes of vectors in the form in which they are compared exactly.
@@ -198,12 +200,13 @@ class Search:
         self._own = [labels.encode_id(one, f"/ids/{i}") for i, one in enumerate(ids)]
 
         def pack(part: slice) -> Codes:
-            found = self._store.rows(manifest, self._own[part])
-            rows = [one for one in found if one is not None]
-            if len(rows) < len(found):
-                raise VectorNotFound(manifest.name, ids[part][found.index(None)])
-            codes = b"".join(one.row[MARK_BYTES:] for one in rows)
-            return np.frombuffer(codes, np.uint8).reshape(len(rows), -1)
+            codes = bytearray()
+            for some in row_blocks(part.stop, _IDS_AT_ONCE, part.start):
+                found = self._store.rows(manifest, self._own[some])
+                if None in found:
+                    raise VectorNotFound(manifest.name, ids[some][found.index(None)])
+                codes += b"".join(one.row[MARK_BYTES:] for one in found if one is not None)
+            return np.frombuffer(codes, np.uint8).reshape(part.stop - part.start, -1)
 
         def row_of(i: int) -> Rows:
             (stored,) = self._store.vectors(manifest, self._own[i : i + 1], 0)
@@ -349,7 +352,7 @@ class IndexVectors:
 
         def look() -> dict[str, Any]:
             opened = self._indexes.open(name)
-            (found,) = self._store.rows(opened.manifest, [written])
+            (found,) = self._store.rows(opened.manifest, [written], tags=True)
             if found is None:
                 raise VectorNotFound(name, vector_id)
             told: dict[str, Any] = {"id": vector_id, "tags": _tags_of(found)}
@@ -359,33 +362,32 @@ class IndexVectors:
                 (stored,) = self._store.vectors(opened.manifest, [written], 0)
                 if stored is None:
                     raise Gone  # meanwhile: look again
+                self._limits.check_result(_BYTES_PER_NUMBER * len(stored))
                 told["vector"] = _shown(unpack_rows([stored], opened.feature_map.spec.input_dim))
             return told
 
         return latest(look)
 
     def read_page(
-        self, name: str, after: bytes, limit: int, tag: str | None, as_text: bool
-    ) -> tuple[list[dict[str, Any]], bytes | None]:
-        """Return some vectors that follow an id, with their tags, and the id that the next page follows, if any.
+        self, name: str, before: int | None, limit: int, tag: str | None, as_text: bool
+    ) -> tuple[list[dict[str, Any]], int]:
+        """Return vectors in the slots before one with their tags, and the slot before which the next page begins.
 
-        A page with a tag may have fewer than `limit` vectors, or none, as it looks at some vectors only.
+        A page may have fewer than `limit` vectors, or none, as it looks at some vectors only; 0 for no next page.
         """
 
-        def look() -> tuple[list[dict[str, Any]], bytes | None]:
-            found, wanted = [], None if tag is None else Filter(all=(tag,))
-            opened, last = self._indexes.open(name), after
+        def look() -> tuple[list[dict[str, Any]], int]:
+            mark = None if tag is None else labels.encode_tags(tag, "/tag")[0]
+            opened, found, next_slot = self._indexes.open(name), list[dict[str, Any]](), before
             for _ in range(1 if tag is None else _PAGES_LOOKED_AT):
-                rows = self._store.vector_page(opened.manifest, last, limit)
+                rows, next_slot = self._store.vector_page(opened.manifest, next_slot, limit - len(found), _PAGE_BYTES)
                 for one in rows:
-                    last, tags = one.id, _tags_of(one)
-                    if wanted is None or labels.fitting(_marks([one.row]), _sets(one), wanted)[0]:
+                    tags = _tags_of(one)
+                    if tag is None or (one.row == mark if tags is None else tag in tags):
                         found.append({"id": labels.read(one.id, as_text), "tags": tags})
-                    if len(found) == limit:
-                        return found, last
-                if len(rows) < limit:
-                    return found, None
-            return found, last
+                if len(found) == limit or not next_slot:
+                    break
+            return found, next_slot or 0
 
         return latest(look)
 
@@ -472,24 +474,18 @@ class IndexVectors:
         return n, skipped, warnings_of(feature_map, given.rows)
 
 
-def _marks(rows: Sequence[bytes]) -> Any:
-    return np.array([labels.number(row[:MARK_BYTES]) for row in rows], np.uint64)
-
-
-def _sets(one: StoredRow) -> dict[int, bytes]:
-    return {} if one.tags is None else {labels.number(one.row[:MARK_BYTES]): one.tags}
-
-
 def _tags_of(one: StoredRow) -> list[str] | None:
     return _read_tags(labels.number(one.row[:MARK_BYTES]), one.tags)
 
 
 def _shown(rows: Rows) -> Any:
-    """Return a row as it is posted in JSON: a list, or indices and values."""
-    if isinstance(rows, np.ndarray):
-        return rows[0].tolist()
-    return {"indices": rows.indices.tolist(), "values": rows.data.tolist()}
+    """Return a row as it is posted in JSON: numbers, or indices and values."""
+    return rows[0] if isinstance(rows, np.ndarray) else {"indices": rows.indices, "values": rows.data}
 
 
-# Pages that are looked at for one of vectors with a tag.
-_PAGES_LOOKED_AT = 20
+# Most bytes of a number in JSON and in memory, for a byte as it is stored.
+_BYTES_PER_NUMBER = 8
+
+
+# Parts that are looked at for a page of vectors with a tag, and most bytes of tags of each.
+_PAGES_LOOKED_AT, _PAGE_BYTES = 20, 1 << 20

@@ -88,8 +88,11 @@ class AskedIndex(Frozen):
         """The requested bands; None if there are none."""
         return _banding(self.bands, self.rows_per_band)
 
-    def check(self, s: int) -> None:
-        """Raise InvalidInput if the bands need more codes than a vector has."""
+    def check(self, s: int, row_bytes: int) -> None:
+        """Raise InvalidInput if codes of so many bytes are too long, or the bands need more than the s of a vector."""
+        if row_bytes > _MOST_CODE_BYTES:
+            detail = f"codes of a vector take at most {_MOST_CODE_BYTES} bytes in an index, got {row_bytes}"
+            raise InvalidInput(detail, "/map")
         wanted = (self.bands or 0) * (self.rows_per_band or 0)
         if wanted > s:
             detail = f"{self.bands} bands of {self.rows_per_band} codes are {wanted}; vectors of the map have {s}"
@@ -169,7 +172,7 @@ class UpsertAnswer(Described):
     warnings: Warnings = None
 
 
-class SparseRow(Described):
+class SparseNumbers(Described):
     """A sparse row."""
 
     indices: list[int]
@@ -185,15 +188,15 @@ class VectorRecord(Described):
     """Its id."""
     tags: list[str] | None
     """Its tags, sorted; null if an earlier version has stored the vector with a tag, whose text it did not keep."""
-    vector: list[float] | SparseRow | None = None
+    vector: list[float] | SparseNumbers | None = None
     """Its numbers; present only with include=vector."""
 
 
 class VectorPage(Described):
-    """A page of the vectors of an index, in an order of its own that other vectors do not change."""
+    """A page of the vectors of an index, in an order of its own."""
 
     vectors: list[VectorRecord]
-    """The vectors. There may be fewer than `limit` with a tag, as a page looks at some vectors only."""
+    """The vectors. There may be fewer than `limit`, as a page looks at some vectors and at some bytes of tags only."""
     next: str | None
     """Cursor of the next page, null on the last one."""
 
@@ -465,10 +468,7 @@ class Indexes:
             raise StoreUnavailable(f"{reason}; no index is created there")
         opened = self._maps.open(asked.map)
         codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
-        asked.check(codes.s)
-        if codes.row_bytes > _MOST_CODE_BYTES:
-            detail = f"the codes of a vector of map {asked.map!r} take {codes.row_bytes} bytes; {_MOST_CODE_BYTES} are"
-            raise InvalidInput(f"{detail} the most in an index", "/map")
+        asked.check(codes.s, codes.row_bytes)
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
             return None, False

@@ -123,7 +123,7 @@ class StoredRow(NamedTuple):
     row: bytes
     """Mark of the tags, then the codes, if these were asked for."""
     tags: bytes | None
-    """Its tags, as a JSON list; None if an earlier version has stored them, or if there are none."""
+    """Its tags, as a JSON list; None if an earlier version has stored them, there are none, or they are not wanted."""
 
 
 class Block(NamedTuple):
@@ -341,29 +341,31 @@ class IndexStore(LivingStore[IndexManifest]):
             raise Gone
         return cast("list[bytes | None]", found)
 
-    def rows(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[StoredRow | None]:
-        """Return the rows with these ids; None for each id without a vector."""
+    def rows(self, manifest: IndexManifest, ids: Sequence[bytes], tags: bool = False) -> list[StoredRow | None]:
+        """Return the rows with these ids, with their tags if these are wanted; None for each id without a vector."""
+        args: list[bytes | str | int] = [manifest.token, _stride(manifest), "1" if tags else "", *ids]
         with store_errors():
-            found = self._rows(keys=[self.key(manifest.name)], args=[manifest.token, _stride(manifest), *ids])
+            found = self._rows(keys=[self.key(manifest.name)], args=args)
         if found is None:
             raise Gone
         every = zip(ids, found[::2], found[1::2], strict=True)
-        return [None if row is None else StoredRow(one, row, _tags(tags)) for one, row, tags in every]
+        return [None if row is None else StoredRow(one, row, _tags(text)) for one, row, text in every]
 
-    def vector_page(self, manifest: IndexManifest, after: bytes, most: int) -> list[StoredRow]:
-        """Return up to `most` rows, without codes, that follow an id, or the first ones if it is empty.
+    def vector_page(
+        self, manifest: IndexManifest, before: int | None, most: int, most_bytes: int
+    ) -> tuple[list[StoredRow], int]:
+        """Return up to `most` rows, without codes, in the slots before one (None for all), from higher slots to lower.
 
-        The order does not depend on other vectors, so vectors that stay are found once by successive pages.
+        They have some `most_bytes` of tags. Also return the slot before which the next page begins, 0 if there is none.
+        A vector moves from the last slot to a lower one if another is deleted, so successive pages miss none.
         """
-        args: list[bytes | str | int] = [manifest.token, _stride(manifest), after, most]
+        args: list[bytes | str | int] = [manifest.token, _stride(manifest), "" if before is None else before]
         with store_errors():
-            found = self._vector_page(keys=[self.key(manifest.name)], args=args)
+            found = self._vector_page(keys=[self.key(manifest.name)], args=[*args, most, most_bytes])
         if found is None:
             raise Gone
-        return [
-            StoredRow(one, row, _tags(tags))
-            for one, row, tags in zip(found[::3], found[1::3], found[2::3], strict=True)
-        ]
+        every = zip(found[1::3], found[2::3], found[3::3], strict=True)
+        return [StoredRow(one, row, _tags(tags)) for one, row, tags in every], int(found[0])
 
     def _at(self, manifest: IndexManifest, part: str) -> str:
         return f"{self._entry(manifest)}:{part}"

@@ -3,6 +3,7 @@
 import io
 from base64 import b64encode
 from collections.abc import Callable
+from threading import Lock
 from typing import Any, TypeVar
 from zipfile import BadZipFile
 
@@ -17,6 +18,8 @@ from bochner_client.tables import as_table, objects_as_numbers, unmasked
 Array = NDArray[Any]
 T = TypeVar("T")
 
+# Python 3.11 may fail if several threads parse literals at once, as NumPy does for headers.
+_PARSING = Lock()
 _HEADERS = {(1, 0): npy_format.read_array_header_1_0, (2, 0): npy_format.read_array_header_2_0}
 # Kinds of dtypes that the service reads: booleans, whole numbers, and floats of 4 and 8 bytes.
 _SENT_AS_THEY_ARE = "biuf"
@@ -150,7 +153,8 @@ class _NpySink:
     def _begin(self, header: bytes) -> None:
         stream = io.BytesIO(header)
         try:
-            shape, fortran_order, dtype = _HEADERS[npy_format.read_magic(stream)](stream)
+            with _PARSING:
+                shape, fortran_order, dtype = _HEADERS[npy_format.read_magic(stream)](stream)
         except (ValueError, KeyError) as error:
             raise InvalidAnswer(f"something else than a .npy came: {error}") from error
         if self._out is not None and self._out.shape != shape:

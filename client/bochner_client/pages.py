@@ -50,7 +50,7 @@ class IndexPage(Page):
 
 @dataclass(frozen=True, kw_only=True)
 class VectorPage(Page):
-    """Page of the vectors of an index, in an order that other vectors do not change."""
+    """Page of the vectors of an index, in an order of its own."""
 
     vectors: tuple[VectorRecord, ...]
 

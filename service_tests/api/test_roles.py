@@ -16,6 +16,7 @@ CHANGES_NOTHING = {
     "advise",
     "find_duplicates",
     "search_index",
+    "count_vectors",
     "transform",
     "kernel",
     "codes",

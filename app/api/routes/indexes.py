@@ -1,9 +1,8 @@
 """Routes of indexes: create, list, inspect, delete; insert, replace and remove vectors; search."""
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -42,7 +41,7 @@ class _RestOfAddress(PathConvertor):
 register_url_convertor("rest", _RestOfAddress())
 
 
-class OnZero(StrEnum):
+class ZeroVectors(StrEnum):
     """Handling of vectors that are all zero and so have no codes: refuse the batch, or leave them out."""
 
     refuse = "refuse"
@@ -150,8 +149,8 @@ async def upsert_vectors(
     response: Response,
     context: Admitted,
     on_zero: Annotated[
-        OnZero, Query(description="What to do with vectors that are all zero, which kernel gmm gives no codes.")
-    ] = OnZero.refuse,
+        ZeroVectors, Query(description="What to do with vectors that are all zero, which kernel gmm gives no codes.")
+    ] = ZeroVectors.refuse,
 ) -> UpsertAnswer:
     """Insert vectors into an index, replacing vectors with the same ids: all vectors of the request, or none.
 
@@ -162,7 +161,7 @@ async def upsert_vectors(
     body = await bodies.read_body(form, request, context)
     read = BATCHES[form.media_type]
     owner = owner_of(request)
-    skips = on_zero is OnZero.skip
+    skips = on_zero is ZeroVectors.skip
     n, skipped, warnings = await context.admission.compute(
         lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check), owner, skips)
     )
@@ -170,24 +169,22 @@ async def upsert_vectors(
     return UpsertAnswer(upserted=n, skipped=skipped if skips else None, warnings=[*warnings] or None)
 
 
-@router.get("/{name}/vectors", operation_id="list_vectors", response_model_exclude_unset=True)
+@router.get("/{name}/vectors", operation_id="list_vectors", response_model=VectorPage)
 async def list_vectors(
     name: IndexName,
-    context: ContextOf,
+    context: Admitted,
     limit: Limit = 100,
-    cursor: Annotated[str | None, Query(max_length=2 * MAX_ID_BYTES, description="`next` of a page.")] = None,
+    cursor: Annotated[int | None, Query(ge=1, description="`next` of the page before.")] = None,
     tag: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_BYTES, description="Tag of the vectors.")] = None,
     ids_as: IdsAs = None,
-) -> VectorPage:
-    """List the vectors of an index with their tags. Each that stays meanwhile is on one page, once."""
-    after = _read_cursor(cursor)
-    found, last = await context.admission.ask(
-        lambda: context.index_vectors.read_page(name, after, limit, tag, ids_as is not None)
-    )
-    return VectorPage(
-        vectors=[VectorRecord(**one) for one in found],
-        next=None if last is None else urlsafe_b64encode(last).decode(),
-    )
+) -> Response:
+    """List the vectors of an index with their tags. None is missed; one may come twice if others are deleted."""
+
+    def work() -> Response:
+        found, before = context.index_vectors.read_page(name, cursor, limit, tag, ids_as is not None)
+        return _json({"vectors": found, "next": str(before) if before else None})
+
+    return await context.admission.compute(work)
 
 
 @router.post("/{name}/vectors/count", operation_id="count_vectors", openapi_extra=COUNT_BODY)
@@ -200,21 +197,23 @@ async def count_vectors(name: IndexName, request: Request, context: Admitted) ->
     )
 
 
-@router.get("/{name}/vectors/{id:rest}", operation_id="get_vector", response_model_exclude_unset=True)
+@router.get("/{name}/vectors/{id:rest}", operation_id="get_vector", response_model=VectorRecord)
 async def get_vector(
     name: IndexName,
     id: VectorId,  # noqa: A002
-    context: ContextOf,
+    context: Admitted,
     kind: Kind = None,
     include: Annotated[
         Literal["vector"] | None, Query(description="Also return the numbers, of an index that keeps vectors.")
     ] = None,
     ids_as: IdsAs = None,
-) -> VectorRecord:
+) -> Response:
     """Return a vector of an index: its tags and, if wanted, its numbers."""
     vector_id = _vector_id(id, kind)
-    told = await context.admission.ask(lambda: context.index_vectors.get(name, vector_id, include is not None))
-    return VectorRecord(**told | ({} if ids_as is None else {"id": str(vector_id)}))
+    shown = {} if ids_as is None else {"id": str(vector_id)}
+    return await context.admission.compute(
+        lambda: _json(context.index_vectors.get(name, vector_id, include is not None) | shown)
+    )
 
 
 @router.delete("/{name}/vectors/{id:rest}", operation_id="delete_vector", status_code=204)
@@ -249,12 +248,8 @@ async def search_index(name: IndexName, request: Request, context: Admitted, ids
     return await context.admission.compute(work)
 
 
-def _read_cursor(cursor: str | None) -> bytes:
-    """Return the id that a page follows, empty for the first page."""
-    try:
-        return urlsafe_b64decode(cursor or "")
-    except ValueError as error:
-        raise InvalidOption(f"expected `next` of a page, got {cursor!r:.80}", "cursor") from error
+def _json(told: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(told, option=orjson.OPT_SERIALIZE_NUMPY), media_type=JSON)
 
 
 def _vector_id(text: str, kind: IdKind | None) -> int | str:

@@ -198,8 +198,8 @@ def list_vectors(
 
     Args:
         name: name of the index.
-        tag: tag that a vector must have. A page may then have fewer than `limit` vectors, and yet a next one.
-        limit: most vectors on the page.
+        tag: tag that a vector must have.
+        limit: most vectors on the page. There may be fewer, and yet a next page.
         cursor: `next` of the previous page; None for the first page.
     """
     return Request(
@@ -211,7 +211,10 @@ def list_vectors(
 
 
 def iter_vectors(name: str, *, tag: str | None = None) -> Stream[VectorRecord]:
-    """Iterate over all vectors of an index, or those with a tag. Each that stays meanwhile comes once."""
+    """Iterate over all vectors of an index, or those with a tag.
+
+    None that stays meanwhile is missed; one may come twice if others are deleted.
+    """
     return paged(lambda cursor: list_vectors(name, tag=tag, limit=1000, cursor=cursor), lambda page: page.vectors)
 
 

@@ -1,19 +1,16 @@
--- KEYS: manifest. ARGV: token, bytes of mark and codes, id after which the page begins ('' for the first), most vectors.
--- Returns id, mark, and tags of each vector of the page, as `rows` does: by the bucket of the id, then by the
--- id; nil if the index is gone.
+-- KEYS: manifest. ARGV: token, bytes of mark and codes, slot before which the page begins ('' for the last), most vectors,
+-- most bytes of tags. Returns the slot that the page ends with, then id, mark and tags of each vector of the page, from
+-- higher to lower slots: at least one, and more while those before it have fewer bytes of tags; nil if the index is gone.
 if not is_there() then return false end
-local found, stride, after, most = {}, tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
-local first = after == '' and 0 or tonumber(string.sub(redis.sha1hex(after), 1, 3), 16)
-for bucket = first, 4095 do
-  local ids, slots, read = {}, {}, redis.call('HGETALL', at(string.format('slots.%03x', bucket)))
-  for i = 1, #read, 2 do
-    if bucket > first or after == '' or read[i] > after then table.insert(ids, read[i]) end
-    slots[read[i]] = tonumber(read[i + 1])
-  end
-  table.sort(ids)
-  for _, id in ipairs(ids) do
-    if #found >= 3 * most then return found end
-    for _, part in ipairs({id, row_at(slots[id], stride, MARK)}) do table.insert(found, part) end
-  end
+local stride, size, left = tonumber(ARGV[2]), state('size'), tonumber(ARGV[5])
+local slot, found, ids, of = math.min(tonumber(ARGV[3]) or size, size), {0}, {}, nil
+while slot > 0 and #found < 3 * ARGV[4] and left > 0 do
+  slot = slot - 1
+  local block = math.floor(slot / BLOCK)
+  if block ~= of then ids, of = ids_of(block), block end
+  local mark, tags = row_at(slot, stride, MARK, true)
+  left = left - (tags and #tags or 0)
+  for _, part in ipairs({ids[slot % BLOCK + 1], mark, tags}) do table.insert(found, part) end
 end
+found[1] = slot
 return found

@@ -6,11 +6,6 @@ if string.find(receipts, ARGV[5], 1, true) then return 1 end
 local id, stride, size = ARGV[4], tonumber(ARGV[2]), state('size')
 local slot = tonumber(redis.call('HGET', bucket_of(id), id))
 if not slot then return 0 end
-local function ids_of(block)
-  local text, found, i = redis.call('GET', at('ids.' .. block)), {}, 1
-  while i <= #text do found[#found + 1], i = struct.unpack('<I2c0', text, i) end
-  return found
-end
 local function keep_ids(block, found)
   local written = {}
   for i, one in ipairs(found) do written[i] = struct.pack('<I2c0', #one, one) end

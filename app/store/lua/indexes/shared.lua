@@ -18,12 +18,18 @@ local function bytes_of_ids()
   for block = 0, n_blocks(state('size')) - 1 do found = found + redis.call('STRLEN', at('ids.' .. block)) end
   return found
 end
--- The first bytes of the mark and codes of a slot, and the tags of its mark; false for what does not exist.
-local function row_at(slot, stride, most)
+local function ids_of(block)
+  local text, found, i = redis.call('GET', at('ids.' .. block)), {}, 1
+  while i <= #text do found[#found + 1], i = struct.unpack('<I2c0', text, i) end
+  return found
+end
+-- The first bytes of the mark and codes of a slot, and the tags of its mark if they are wanted; false for what does not
+-- exist.
+local function row_at(slot, stride, most, is_tagged)
   if not slot then return false, false end
   local start = slot % BLOCK * stride
   local row = redis.call('GETRANGE', at('codes.' .. math.floor(slot / BLOCK)), start, start + most - 1)
-  return row, redis.call('HGET', at('tags'), string.sub(row, 1, MARK))
+  return row, is_tagged and redis.call('HGET', at('tags'), string.sub(row, 1, MARK))
 end
 -- What is written by this script lives as long as the manifest, and a second longer: a manifest has all its keys.
 local touched = {}
