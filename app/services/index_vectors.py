@@ -16,7 +16,7 @@ from app.core.errors import InvalidInput, InvalidOption, TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, Codes, HeldCodes, Image
 from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
-from app.core.indexes.options import Batch, CheckCount, Filter, SearchOptions
+from app.core.indexes.options import MOST_PAGED, Batch, CheckCount, Filter, SearchOptions, compared_exactly
 from app.core.indexes.search import MOST_SCANNED, Hits, search
 from app.services.cache import Cache, latest
 from app.services.datasets import Datasets, at_their_datasets
@@ -151,12 +151,16 @@ Result = dict[str, Any]
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
 # byte of sparse vectors in the form in which they are compared, which may be dense.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
-# And looking at a set of tags.
-_PER_SET = 2000
+# And looking at a set of tags, and at a byte of its text.
+_PER_SET, _PER_TAG_BYTE = 2000, 8
 # Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.
 _BYTES_PER_QUERY, _BYTES_PER_RESULT = 512, 256
 # Most bytes of one character of an id in JSON.
 _CHARACTER_BYTES = 6
+
+
+def _operations_of_filter(image: Image) -> int:
+    return _PER_SET * len(image.tags) + _PER_TAG_BYTE * sum(map(len, image.tags.values()))
 
 
 def _read_tags(mark: int, text: bytes | None) -> list[str] | None:
@@ -219,10 +223,12 @@ class Search:
     def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
         """Return the results of n queries, given functions for the codes of some and for the row of one."""
         image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
-        k = (options.compared_exactly if self._exactly else options.k) + (options.ids is not None)
+        if options.first and options.last > MOST_PAGED:
+            raise InvalidInput(f"at most {MOST_PAGED} vectors are found on all pages", "/cursor")
+        k = (compared_exactly(options.last) if self._exactly else options.last) + (options.ids is not None)
         wanted = options.wanted
+        self._spend(0 if wanted is None else _operations_of_filter(image))
         mask = None if wanted is None else labels.fitting(image.marks, image.tags, wanted)
-        self._spend(_PER_SET * len(image.tags) if wanted is not None else 0)
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         bands = 0 if layout.banding is None else layout.banding.bands
@@ -252,7 +258,7 @@ class Search:
             numbers["exact"] = exact = self._exact(row_of(i), ids)
             order = order[np.argsort(-exact[order], kind="stable")]  # equal ones stay in the order of their codes
             order = order[exact[order] >= (options.min_similarity or -np.inf)]
-        order = order[: options.k]
+        order = order[options.first : options.last]
         ids = [ids[j] for j in order]
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector
         told: Result = {"ids": [labels.read(one, self._as_text) for one in ids]}
@@ -399,6 +405,7 @@ class IndexVectors:
             if wanted is None:
                 return opened.state.size
             with self._images.looked_at(opened.manifest, opened.state) as image:
+                self._limits.check_operations(_operations_of_filter(image))
                 return int(labels.fitting(image.marks, image.tags, wanted).sum())
 
         return latest(look)
@@ -408,9 +415,10 @@ class IndexVectors:
         name: str,
         read: Callable[[int], tuple[SearchOptions, PostedRows | Reference | None]],
         as_text: bool = False,
-    ) -> tuple[list[Result], Warnings]:
-        """Find the nearest vectors to each query, see `Search.results`; also return doubts about the queries' codes.
+    ) -> tuple[list[Result], str | None, Warnings]:
+        """Find the nearest vectors to each query, see `Search.results`.
 
+        Also return the cursor of the next page, if there may be more vectors, and doubts about the queries' codes.
         `read` receives the length of a row; without rows, the options have ids. With `as_text`, whole numbers among the
         ids of results are strings.
 
@@ -420,16 +428,18 @@ class IndexVectors:
             TooLarge: the work or the results exceed a limit.
         """
 
-        def look() -> tuple[list[Result], Warnings]:
+        def look() -> tuple[list[Result], str | None, Warnings]:
             opened = self._indexes.open(name)
             with self._images.looked_at(opened.manifest, opened.state) as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
                 found = Search(self._store, self._limits, opened, image, options, self._threads, as_text)
                 if posted is None:
-                    return found.results_of(options.ids or ()), ()
+                    results = found.results_of(options.ids or ())
+                    return results, _next(options, results), ()
                 given = self._datasets.read_rows({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):
-                    return found.results(given.rows["vectors"]), warnings_of(opened.feature_map, given.rows)
+                    results = found.results(given.rows["vectors"])
+                    return results, _next(options, results), warnings_of(opened.feature_map, given.rows)
 
         return latest(look)
 
@@ -472,6 +482,12 @@ class IndexVectors:
             except IndexFull as full:
                 raise self._images.refusal(full) from full
         return n, skipped, warnings_of(feature_map, given.rows)
+
+
+def _next(options: SearchOptions, results: Sequence[Result]) -> str | None:
+    """Return the cursor of the next page; None if all results have ended before, or no more may be found."""
+    is_full = any(len(one["ids"]) == options.k for one in results)
+    return str(options.last) if is_full and options.last + options.k <= MOST_PAGED else None
 
 
 def _tags_of(one: StoredRow) -> list[str] | None:

@@ -237,6 +237,8 @@ class SearchAnswer(Described):
 
     results: list[SearchResult]
     """Results, one per query, in the order of the queries."""
+    next: str | None
+    """Cursor of the next page, null if no query has more results, or has 10,000 already."""
     warnings: Warnings = None
 
 

@@ -123,3 +123,21 @@ def test_a_listing_misses_none_while_others_are_deleted(http: httpx.Client, name
             there.remove(one)
     assert there
     assert there <= seen
+
+
+@pytest.mark.parametrize("keep", ["codes", "vectors"])
+def test_pages_of_a_search_go_on_to_the_end(http: httpx.Client, name: str, keep: str) -> None:
+    path = made(http, name, s=256, keep=keep)
+    rows = np.random.default_rng(6).normal(size=(60, 5))
+    upserted(http, path, [*range(60)], rows)
+    asked: dict[str, Any] = {"vectors": rows[:2].tolist(), "k": 25}
+    pages = []
+    while asked.get("cursor", "") is not None:
+        answer = http.post(f"{path}/search", json=asked).json()
+        pages.append(answer["results"])
+        asked["cursor"] = answer["next"]
+    assert [len(page[0]["ids"]) for page in pages] == [25, 25, 10]
+    whole = http.post(f"{path}/search", json={"vectors": rows[:2].tolist(), "k": 60}).json()["results"]
+    for i in (0, 1):
+        assert [one for page in pages for one in page[i]["ids"]] == whole[i]["ids"]
+    assert_problem(http, http.post(f"{path}/search", json={**asked, "cursor": "x"}), 422, "invalid-input", "/cursor")

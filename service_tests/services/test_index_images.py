@@ -56,7 +56,7 @@ def upsert(services: Container, name: str, ids: list[object], tag: str | None = 
 
 
 def found(services: Container, name: str, tag: str | None = None) -> set[object]:
-    (result,), _ = services.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
+    (result,), *_ = services.index_vectors.search(name, lambda _: (SearchOptions(k=1000, tag=tag), ROWS[:1]))
     return {*result["ids"]}
 
 
@@ -106,7 +106,7 @@ def test_exact_similarities_are_the_same_however_much_is_read_at_once(
         some: Rows = rows[first : first + 20] if first % 40 else csr_array(rows[first : first + 20])
         batch = Batch(some, [*range(first, first + 20)], None)
         service.index_vectors.upsert("kept", lambda *_, batch=batch: batch)
-    results, _ = service.index_vectors.search("kept", lambda _: (SearchOptions(k=60), rows[:3]))
+    results, *_ = service.index_vectors.search("kept", lambda _: (SearchOptions(k=60), rows[:3]))
     exact = np.minimum(rows[:3, None], rows).sum(2) / np.maximum(rows[:3, None], rows).sum(2)
     for one, of_query in zip(results, exact, strict=True):
         order = np.argsort(-of_query)

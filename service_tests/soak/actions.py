@@ -9,6 +9,7 @@ from service_tests.soak.truth import SPECS, STANDING, use_of
 
 THERE = "there"
 TAGS = ("red", "green", "blue")
+ALSO = "also"
 AT_ONCE = 5
 
 
@@ -19,7 +20,7 @@ def upsert_vectors(client: Client) -> None:
     vectors, tag = client.model.vectors, client.chance.choice(TAGS)
     ids = client.chance.sample(list(vectors), AT_ONCE)
     rows = [[1.0 + i, -0.5, len(one)] for i, one in enumerate(ids)]
-    body = {"ids": ids, "vectors": rows, "tags": [tag] * AT_ONCE}
+    body = {"ids": ids, "vectors": rows, "tags": [client.chance.choice([tag, [ALSO, tag]]) for _ in ids]}
     answer = client.ask("POST", f"{_path(client)}/vectors", (200, *REFUSED), json=body)
     for one in ids:
         if answer is None:
@@ -51,6 +52,16 @@ def look_for_vectors(client: Client, tag: str) -> bool:
     if strange := there - client.model.vectors.keys():
         raise Wrong(f"vectors {strange} were never put")
     return True
+
+
+def get_vector(client: Client) -> None:
+    """Read the tags of a vector, or hear that there is none."""
+    if client.model.index.known and client.model.index.value == THERE:
+        one, stands = client.chance.choice(list(client.model.vectors.items()))
+        answer = client.ask("GET", f"{_path(client)}/vectors/{one}?kind=string", (200, 404))
+        if answer is not None:
+            tags = answer.json()["tags"] if answer.status_code == 200 else []
+            stands.seen(next((tag for tag in tags if tag != ALSO), None))
 
 
 def delete_vector(client: Client) -> None:
@@ -193,6 +204,7 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     look_at_job: 4,
     upsert_vectors: 4,
     search_index: 4,
+    get_vector: 3,
     delete_vector: 3,
     delete_index: 1,
 }

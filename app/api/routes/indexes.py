@@ -239,10 +239,10 @@ async def search_index(name: IndexName, request: Request, context: Admitted, ids
     body = await bodies.read_body(form, request, context)
 
     def work() -> Response:
-        results, warnings = context.index_vectors.search(
+        results, after, warnings = context.index_vectors.search(
             name, lambda width: option_bodies.search(body, width, bodies.parse), ids_as is not None
         )
-        told = {"results": results} | ({"warnings": warnings} if warnings else {})
+        told = {"results": results, "next": after} | ({"warnings": warnings} if warnings else {})
         return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)
 
     return await context.admission.compute(work)

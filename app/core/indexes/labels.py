@@ -154,10 +154,10 @@ def fitting(marks: NDArray[np.uint64], sets: Mapping[int, bytes], wanted: Filter
     by its mark alone: it is compared with the tags of the filter.
     """
     named = {one for some in (wanted.all, wanted.any, wanted.none) for one in some}
-    known = {number(encode_tags(tag, "/filter")[0]): {tag} for tag in named} | {0: set[str]()}
-    known |= {mark: {*orjson.loads(text)} for mark, text in sets.items()}
+    single = {number(encode_tags(tag, "/filter")[0]): {tag} for tag in named} | {0: set[str]()}
     unknown_fits = not wanted.all and not wanted.any
-    others = [mark for mark, tags in known.items() if wanted.fits(tags) != unknown_fits]
+    others = [mark for mark, tags in single.items() if mark not in sets and wanted.fits(tags) != unknown_fits]
+    others += [mark for mark, text in sets.items() if wanted.fits({*orjson.loads(text)}) != unknown_fits]
     return np.isin(marks, np.array(others, np.uint64), invert=unknown_fits)
 
 

@@ -23,6 +23,8 @@ class Batch(NamedTuple):
 
 
 MOST_RESULTS = 1000
+MOST_PAGED = 10_000
+"""Most vectors that are found for a query on all pages."""
 MOST_TAGS = 16
 """Most tags of a vector."""
 
@@ -82,6 +84,8 @@ class SearchOptions(Frozen):
         Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES, description="The tag that a vector must have.")]
         | None
     ) = None
+    cursor: Annotated[str, Field(pattern="^[0-9]{1,5}$")] | None = None
+    """`next` of the page before: results then go on behind it. Vectors that come and go meanwhile move others."""
     filter: Filter | None = None
     """Tags that a vector must have; `tag` is short for one."""
     include: Annotated[tuple[Literal["tags"], ...], Field(max_length=1)] = ()
@@ -101,9 +105,14 @@ class SearchOptions(Frozen):
         return given.model_copy(update={"all": (*given.all, self.tag)})
 
     @property
-    def compared_exactly(self) -> int:
-        """Number of candidates to compare exactly, if any are."""
-        return compared_exactly(self.k)
+    def first(self) -> int:
+        """Number of results on the pages before."""
+        return int(self.cursor or 0)
+
+    @property
+    def last(self) -> int:
+        """Number of results on the pages up to this one."""
+        return self.first + self.k
 
 
 def compared_exactly(k: int) -> int:

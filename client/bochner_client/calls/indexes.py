@@ -234,6 +234,7 @@ def search_index(
     k: int = 10,
     *,
     ids: Iterable[object] | None = None,
+    first: int = 0,
     min_similarity: float | None = None,
     exact: bool | None = None,
     tag: str | None = None,
@@ -248,6 +249,7 @@ def search_index(
         vectors: the rows; None if `ids` are given.
         k: most vectors to return for each row.
         ids: ids of vectors of the index that are the rows. A vector is not among its own results.
+        first: number of vectors that were returned already: the next ones follow.
         min_similarity: least similarity that a vector must have.
         exact: whether to compare the best candidates exactly; None to do so if the index keeps vectors.
         tag: tag that a vector must have.
@@ -264,7 +266,7 @@ def search_index(
         TooLarge: the search is too much work for one request.
     """
     asked: dict[str, Any] = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag, "scan": scan}
-    asked |= {"filter": filter, "include": [*include] or None}
+    asked |= {"cursor": str(first) if first else None, "filter": filter, "include": [*include] or None}
     asked["ids"] = None if ids is None else listed(ids, "ids")
     options = {member: value for member, value in asked.items() if value is not None}
     return Request(
