@@ -89,7 +89,7 @@ class AskedIndex(Frozen):
         return _banding(self.bands, self.rows_per_band)
 
     def check(self, s: int, row_bytes: int) -> None:
-        """Raise InvalidInput if codes of so many bytes are too long, or the bands need more than the s of a vector."""
+        """Raise InvalidInput if the codes of a vector are too long, or the bands need more than its s codes."""
         if row_bytes > _MOST_CODE_BYTES:
             detail = f"codes of a vector take at most {_MOST_CODE_BYTES} bytes in an index, got {row_bytes}"
             raise InvalidInput(detail, "/map")

@@ -153,11 +153,16 @@ def fitting(marks: NDArray[np.uint64], sets: Mapping[int, bytes], wanted: Filter
     `sets` has tags as JSON lists, by mark. A vector with another mark has one tag, which an earlier version has stored
     by its mark alone: it is compared with the tags of the filter.
     """
-    named = {one for some in (wanted.all, wanted.any, wanted.none) for one in some}
-    single = {number(encode_tags(tag, "/filter")[0]): {tag} for tag in named} | {0: set[str]()}
-    unknown_fits = not wanted.all and not wanted.any
-    others = [mark for mark, tags in single.items() if mark not in sets and wanted.fits(tags) != unknown_fits]
-    others += [mark for mark, text in sets.items() if wanted.fits({*orjson.loads(text)}) != unknown_fits]
+    needed, some, refused = (frozenset(tags) for tags in (wanted.all, wanted.any, wanted.none))
+
+    def fits(tags: Sequence[str]) -> bool:
+        has_needed = not needed or needed.issubset(tags)
+        return has_needed and (not some or not some.isdisjoint(tags)) and refused.isdisjoint(tags)
+
+    single = {number(encode_tags(tag, "/filter")[0]): [tag] for tag in needed | some | refused} | {0: list[str]()}
+    unknown_fits = not needed and not some
+    others = [mark for mark, tags in single.items() if mark not in sets and fits(tags) != unknown_fits]
+    others += [mark for mark, text in sets.items() if fits(orjson.loads(text)) != unknown_fits]
     return np.isin(marks, np.array(others, np.uint64), invert=unknown_fits)
 
 

@@ -1,6 +1,6 @@
 """Contents of requests to an index: vectors to store, options of searches and of searches for duplicates."""
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from pydantic import Field
@@ -49,10 +49,6 @@ class Filter(Frozen):
     """Tags of which it must have one, if there are any here."""
     none: _Tags = ()
     """Tags that it must not have."""
-
-    def fits(self, tags: Set[str]) -> bool:
-        """Return whether a vector with these tags fits."""
-        return tags >= {*self.all} and (not self.any or not tags.isdisjoint(self.any)) and tags.isdisjoint(self.none)
 
 
 class CountOptions(Frozen):
