@@ -312,7 +312,7 @@ class IndexStore(LivingStore[IndexManifest]):
         if found is None or state is None:
             raise Gone
         blocks = {n: Block(codes, ids) for n, codes, ids in zip(found[3::3], found[4::3], found[5::3], strict=True)}
-        tags = dict(zip(found[2][::2], map(_tags, found[2][1::2]), strict=True))
+        tags = dict(zip(found[2][::2], found[2][1::2], strict=True))
         revisions = np.frombuffer(found[1], "<u4")
         if len(revisions) != -(-state.size // BLOCK):
             raise StoreDamaged(f"index {manifest.name!r} has {state.size} vectors in {len(revisions)} blocks")
@@ -387,5 +387,7 @@ BLOCK = 128
 MARK_BYTES = 8
 """Bytes of the mark of tags."""
 _COUNT_BYTES = 4
-_SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK, MARK=MARK_BYTES, SET=BYTES_PER_SET)
+# Looking for the tags of a mark takes a script as long as reading so many bytes.
+_BYTES_PER_MARK = 512
+_SHARED = LUA + lua.read("indexes/shared", BLOCK=BLOCK, MARK=MARK_BYTES, SET=BYTES_PER_SET, PER_MARK=_BYTES_PER_MARK)
 _SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "page", "changes"
