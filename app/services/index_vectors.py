@@ -126,6 +126,8 @@ class Images:
             blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
             held.codes.change(blocks, size, {labels.number(mark): text for mark, text in part.tags.items()})
             n_read += len(blocks)
+            if held.bytes > self._cache.limit:
+                held.codes.forget_tags()
             if held.bytes > self._cache.limit:  # an index of long ids that an earlier version has let grow
                 held.refused = part.state.revision, held.bytes
                 held.codes, held.revisions = HeldCodes(layout(manifest)), NONE_KNOWN

@@ -236,7 +236,11 @@ class ChangedBlock(NamedTuple):
 
 BYTES_PER_SET = 200
 """Bytes of memory for a set of tags, beside its text."""
-_SETS_PER_VECTOR = 2
+_MANY_BYTES_OF_TAGS = 1 << 20
+
+
+def _bytes_of_sets(tags: Mapping[int, bytes]) -> int:
+    return sum(map(len, tags.values())) + BYTES_PER_SET * len(tags)
 
 
 class HeldCodes:
@@ -250,7 +254,7 @@ class HeldCodes:
         self._codes = np.empty((0, layout.code_bytes), np.uint8)
         self._marks = np.empty(0, np.uint64)
         self._image = Image(self._codes, self._marks, (), (), {})
-        self._bytes_of_ids, self._bytes_of_tags = 0, 0
+        self._bytes_of_ids, self._bytes_of_tags, self._most_bytes_of_tags = 0, 0, _MANY_BYTES_OF_TAGS
         # Segments with slots that have changed since they were sorted.
         self._stale: set[int] = set()
         self._readers = 0
@@ -303,16 +307,26 @@ class HeldCodes:
             marks = self._marks[:size]
             self._image = Image(self._codes[:size], marks, ids, before.segments, self._tags(marks, tags or {}))
 
+    def forget_tags(self) -> None:
+        """Drop sets of tags that no vector has any more."""
+        with self._lock:
+            self._image = self._image._replace(tags=self._used_tags(self._image.marks, self._image.tags))
+
     def _tags(self, marks: Marks, more: Mapping[int, bytes]) -> Mapping[int, bytes]:
-        """Return the sets of tags with some more, without those that no vector has, if there are many."""
+        """Return the sets of tags with some more; those in use, if twice as many bytes as at the last look are held."""
         before = self._image.tags
-        if not more.keys() - before.keys():
+        new = {mark: text for mark, text in more.items() if mark not in before}
+        if not new:
             return before
-        found = {**before, **more}
-        if len(found) > _SETS_PER_VECTOR * len(marks):
-            used = {*np.unique(marks).tolist()}
-            found = {mark: text for mark, text in found.items() if mark in used}
-        self._bytes_of_tags = sum(map(len, found.values())) + BYTES_PER_SET * len(found)
+        self._bytes_of_tags += _bytes_of_sets(new)
+        found = {**before, **new}
+        return self._used_tags(marks, found) if self._bytes_of_tags > self._most_bytes_of_tags else found
+
+    def _used_tags(self, marks: Marks, tags: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        used = {*np.unique(marks).tolist()}
+        found = {mark: text for mark, text in tags.items() if mark in used}
+        self._bytes_of_tags = _bytes_of_sets(found)
+        self._most_bytes_of_tags = max(_MANY_BYTES_OF_TAGS, 2 * self._bytes_of_tags)
         return found
 
     def _write(self, number: int, block: ChangedBlock, ids: list[bytes]) -> None:

@@ -79,3 +79,20 @@ def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
     held.change(changes(codes, [*range(1, -(-size // PER_BLOCK))]), size)
     with held.looked_at() as found:
         check(found, codes, None)
+
+
+@pytest.mark.parametrize("is_asked", [True, False])
+def test_sets_of_tags_that_no_vector_has_are_dropped(is_asked: bool) -> None:
+    """When that is asked for, or when they take twice the memory of those in use."""
+    held = HeldCodes(Layout(2, 8, None, PER_BLOCK))
+    text = b"x" * (1000 if is_asked else 100_000)
+    for step in range(1, 21):
+        codes = np.full((PER_BLOCK, 2), step, np.uint8)
+        held.change(changes(codes, [0]), PER_BLOCK, {step: text})
+    if is_asked:
+        assert held.nbytes > 20_000
+        held.forget_tags()
+    with held.looked_at() as image:
+        assert 20 in image.tags
+        assert len(image.tags) == 1 if is_asked else len(image.tags) <= 11
+    assert held.nbytes < (5000 if is_asked else 1_200_000)
