@@ -319,6 +319,8 @@ _TIMED_CALLS = {Objective.error: 3, Objective.time: 9, Objective.score: 3}
 # After a first sampler reaches the target, other samplers are tried with up to this many times its columns.
 _FURTHER = {Objective.error: 1, Objective.time: 4, Objective.score: 1}
 _SEEDS = 1 << 64
+# Columns whose deviations differ by more than this factor should be scaled.
+_UNEQUAL = 100
 
 
 class Effort(NamedTuple):
@@ -407,7 +409,22 @@ def recommend(
         ]
     )
     baselines = [] if labels is None else [PlainModel(name="linear", score=linear_score(rows, labels, shares.reported))]
-    return build_answer(tried.found.values(), tried.skipped, wanted, shares, baselines)
+    answer = build_answer(tried.found.values(), tried.skipped, wanted, shares, baselines)
+    answer["notes"] += [] if wanted.input else _unequal_columns(rows, kernels)
+    return answer
+
+
+def _unequal_columns(rows: Rows, kernels: Sequence[Kernel]) -> list[str]:
+    """Return a remark if few columns of the rows decide a kernel that has one length scale for all of them."""
+    are_common = any(isinstance(getattr(one, "length_scale", None), float) for one in kernels)
+    if not isinstance(rows, np.ndarray) or not are_common:
+        return []
+    deviations = rows.std(axis=0, dtype=np.float64)
+    deviations = deviations[deviations > 0]
+    if not deviations.size or deviations.max() <= _UNEQUAL * deviations.min():
+        return []
+    factor = deviations.max() / deviations.min()
+    return [f"columns differ in size by a factor of {factor:.3g}, and the large ones decide: try input standardize"]
 
 
 def check_shape(rows: Rows) -> None:

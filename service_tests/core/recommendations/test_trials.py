@@ -16,7 +16,9 @@ from app.core.recommendations import measuring
 from app.core.recommendations.candidates import Objective, Wanted
 from app.core.recommendations.measuring import Labels, shared_out
 from app.core.recommendations.trials import recommend
+from app.core.samplers.sobol import Sobol
 from app.core.spec import Sampler
+from service_tests.cases import each
 from service_tests.core.interrupted import WatchedWork
 from service_tests.core.specs import spec
 
@@ -119,6 +121,17 @@ def test_few_labelled_rows_all_take_part_in_a_quick_choice() -> None:
     answer = recommend(rows, [kernel(KERNELS[0])], wanted, quick=True, labels=labels, shares=shares)
     tenths = [10 * (trial["choosing_score"] or 0) for trial in answer["ranked"]]
     assert any(abs(one - round(one)) > 0.1 for one in tenths)
+
+
+@each("factor", [1, 1000])
+@each("scale", [2.0, (2.0, 2.0)])
+def test_a_note_says_if_columns_differ_in_size(factor: float, scale: Any) -> None:
+    rows = np.random.default_rng(1).normal(size=(30, 2)) * [1.0, factor]
+    answer = recommend(
+        rows, [kernel({"kind": "gaussian", "length_scale": scale})], Wanted(8, None, [Sobol(kind="sobol")])
+    )
+    is_noted = "try input standardize" in " ".join(answer["notes"])
+    assert is_noted == (factor == 1000 and scale == 2.0)
 
 
 @pytest.mark.parametrize("is_linear", [True, False])
