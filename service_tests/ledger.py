@@ -7,7 +7,7 @@ import redis
 
 from app.store.account import Account, Usage
 from app.store.connection import places_of
-from app.store.indexes import BLOCK, IndexManifest
+from app.store.indexes import BLOCK, ENTRY_BYTES, IndexManifest
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
 _INDEX = re.compile(rb"bochner:(?:\{\w+\}:)?\{index:[^}]*\}:.*:state")
@@ -30,7 +30,8 @@ def _of_index(client: redis.Redis, state: bytes) -> int:
     vectors = [one for key in client.scan_iter(match=own + b":vectors.*") for one in client.hvals(key)]
     size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
     row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
-    kept = [*vectors, *(one for some in client.hgetall(own + b":tags").items() for one in some)]
+    tags = client.hvals(own + b":tags")
+    kept = [*vectors, *tags, *(bytes(ENTRY_BYTES) for _ in tags)]
     of_ids = sum(2 * len(one) for some in ids.values() for one in some)
     return -(-size // BLOCK) * BLOCK * row + of_ids + sum(map(len, kept))
 

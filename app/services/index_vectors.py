@@ -387,13 +387,16 @@ class IndexVectors:
         def look() -> tuple[list[dict[str, Any]], int]:
             mark = None if tag is None else labels.encode_tags(tag, "/tag")[0]
             opened, found, next_slot = self._indexes.open(name), list[dict[str, Any]](), before
-            for _ in range(1 if tag is None else _PAGES_LOOKED_AT):
-                rows, next_slot = self._store.vector_page(opened.manifest, next_slot, limit - len(found), _PAGE_BYTES)
-                for one in rows:
+            for _ in range(1 if tag is None else _PARTS):
+                most = limit if tag is None else _PART
+                rows, next_slot = self._store.vector_page(opened.manifest, next_slot, most, _PART_BYTES)
+                for left, one in zip(range(len(rows) - 1, -1, -1), rows, strict=True):
                     tags = _tags_of(one)
                     if tag is None or (one.row == mark if tags is None else tag in tags):
                         found.append({"id": labels.read(one.id, as_text), "tags": tags})
-                if len(found) == limit or not next_slot:
+                    if len(found) == limit:
+                        return found, next_slot + left
+                if not next_slot:
                     break
             return found, next_slot or 0
 
@@ -505,5 +508,5 @@ def _shown(rows: Rows) -> Any:
 _BYTES_PER_NUMBER = 8
 
 
-# Parts that are looked at for a page of vectors with a tag, and most bytes of tags of each.
-_PAGES_LOOKED_AT, _PAGE_BYTES = 20, 1 << 20
+# Parts of an index that are looked at for a page of vectors with a tag, vectors of a part, and bytes of their tags.
+_PARTS, _PART, _PART_BYTES = 20, 1000, 1 << 20

@@ -23,13 +23,19 @@ def indexes(client: redis.Redis) -> IndexStore:
     return IndexStore(client)
 
 
+def tagged(one: Entry, number: int) -> Entry:
+    """The vector with one of five sets of tags, the first of which is empty."""
+    text = b"" if number == 0 else b'["%d"]' % number
+    return one._replace(row=number.to_bytes(8, "little") + one.row[8:], tags=text)
+
+
 def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.Redis, indexes: IndexStore) -> None:
     made = indexes.create(new_index(keep="vectors"))
     rng, truth = random.Random(17), dict[bytes, Entry]()
     for step in range(60):
         if rng.random() < 0.5:
             some = rng.sample(range(400), rng.randrange(1, 90))
-            put = [entry(i, step, rng.randbytes(rng.randrange(1, 40))) for i in some]
+            put = [tagged(entry(i, step, rng.randbytes(rng.randrange(1, 40))), rng.randrange(5)) for i in some]
             indexes.upsert(made, put, by=rng.choice(["", "a", "b"]))
             truth |= {one.id: one for one in put}
         else:
@@ -38,6 +44,8 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
                 assert indexes.remove(made, entry(i).id, rng.choice(["", "a", "b"])) == (gone is not None)
         assert held(indexes, made) == {key: one.row for key, one in truth.items()}
         assert_true(client)
+    rows = indexes.rows(made, [*truth, b"sother"], tags=True)
+    assert [None if row is None else row.tags for row in rows] == [one.tags or None for one in truth.values()] + [None]
     ids = [*truth, b"sother"]
     stored = [one.vector for one in truth.values()] + [None]
     assert indexes.vectors(made, ids, 1 << 20) == stored
@@ -48,6 +56,11 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
         assert len(found) == 1 or sum(lengths[:-1]) <= most < sum(lengths)
     assert_true(client)
     assert len(truth) > 100
+    for one in truth:
+        indexes.remove(made, one)
+    there = indexes.look("i", made)
+    assert there is not None
+    assert (there[1].size, there[1].nbytes) == (0, 0)
 
 
 def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:

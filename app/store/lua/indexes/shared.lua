@@ -45,7 +45,7 @@ local function counted(changes, texts)
     local n = (there and struct.unpack('<I4', there) or 0) + more
     if more ~= 0 and mark ~= string.rep('\0', #mark) and text then
       found[mark] = n > 0 and struct.pack('<I4', n) .. text
-      grown = grown + (found[mark] and #mark + #found[mark] or 0) - (there and #mark + #there or 0)
+      grown = grown + (found[mark] and ENTRY + #found[mark] or 0) - (there and ENTRY + #there or 0)
       sets = sets + (found[mark] and 1 or 0) - (there and 1 or 0)
     end
   end
