@@ -230,7 +230,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("a filter of as many tags as may be", "/v1/indexes/rows/vectors/count", said(filter={member: ["\u0000" * 1024] * 100 for member in ("all", "any", "none")})),
     ],
     "POST /v1/indexes/{name}/search": [
-        Worst("a vector is asked for again and again", "/v1/indexes/kept/search", lambda: b'{"k":1000,"ids":[1' + b",1" * 20_000 + b"]}"),
+        Worst("as many vectors are asked for as are kept", "/v1/indexes/rows/search", said(k=1000, ids=[*range(1000)])),
         Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),
     ],
     "POST /v1/indexes/{name}/duplicates": [

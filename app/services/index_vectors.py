@@ -153,6 +153,8 @@ Result = dict[str, Any]
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
 # byte of sparse vectors in the form in which they are compared, which may be dense.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
+# Reading and unpacking a byte of a stored vector, which is slow for long vectors.
+_PER_STORED_BYTE = 64
 # And looking at a set of tags, and at a byte of its text.
 _PER_SET, _PER_TAG_BYTE = 10_000, 200
 # Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.
@@ -203,7 +205,7 @@ class Search:
     def results_of(self, ids: Sequence[int | str]) -> list[Result]:
         """Return the result of each vector of the index; raise VectorNotFound for an id without one."""
         manifest = self._opened.manifest
-        self._own = [labels.encode_id(one, f"/ids/{i}") for i, one in enumerate(ids)]
+        self._own = labels.encode_ids(ids, "/ids")
 
         def pack(part: slice) -> Codes:
             codes = bytearray()
@@ -218,6 +220,7 @@ class Search:
             (stored,) = self._store.vectors(manifest, self._own[i : i + 1], 0)
             if stored is None:
                 raise Gone  # it was there for its codes: look again
+            self._spend(_PER_STORED_BYTE * len(stored))
             return self._unpack_rows([stored])
 
         return self._find(len(ids), pack, row_of)
@@ -278,6 +281,7 @@ class Search:
         first, at_once = 0, 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
         while first < len(ids):
             stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
+            self._spend(_PER_STORED_BYTE * sum(len(one or b"") for one in stored))
             found[first : first + len(stored)] = self._compare(row, stored)
             first, at_once = first + len(stored), 2 * len(stored)
         return found
