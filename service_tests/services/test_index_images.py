@@ -15,7 +15,7 @@ from app.core.errors import TooLarge
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services import index_vectors
+from app.services import index_search, index_vectors
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
@@ -98,7 +98,7 @@ def test_exact_similarities_are_the_same_however_much_is_read_at_once(
     url: str, monkeypatch: pytest.MonkeyPatch, nbytes: int
 ) -> None:
     for limit in ("_BYTES_AT_ONCE", "_BYTES_COMPARED"):
-        monkeypatch.setattr(index_vectors, limit, nbytes)
+        monkeypatch.setattr(index_search, limit, nbytes)
     service, rows = process(url), np.random.default_rng(3).random((60, 3))
     service.map_creation.create("m", AskedSpec(SPEC, NOTHING), Progress())
     service.indexes.create("kept", AskedIndex(map="m", keep="vectors"), None)
