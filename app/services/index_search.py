@@ -34,7 +34,7 @@ Result = dict[str, Any]
 # byte of sparse vectors in the form in which they are compared, which may be dense.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
 # Reading and unpacking a byte of a stored vector, which is slow for long vectors.
-_PER_STORED_BYTE = 64
+_PER_STORED_BYTE = 256
 # And looking at a set of tags, and at a byte of its text.
 _PER_SET, _PER_TAG_BYTE = 10_000, 200
 # Memory for a query, and for a vector that is found, as Python objects with an id and three numbers.

@@ -390,7 +390,7 @@ ENTRY_BYTES = 48
 """Bytes that the store takes for a set of tags, with its mark, beside its text and count."""
 _COUNT_BYTES = 4
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
-_BYTES_PER_MARK = 512
+_BYTES_PER_MARK = 2048
 _SHARED = LUA + lua.read(
     "indexes/shared", BLOCK=BLOCK, MARK=MARK_BYTES, SET=BYTES_PER_SET, ENTRY=ENTRY_BYTES, PER_MARK=_BYTES_PER_MARK
 )
