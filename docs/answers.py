@@ -33,7 +33,7 @@ def sent(http: httpx.Client, call: Call) -> httpx.Response:
         content = {"content": call.content, "headers": {"Content-Type": "application/x-npy"}}
     elif call.body is not None:
         content = {"json": call.body}
-    headers = {"Accept": call.accept, **call.headers, **content.pop("headers", {})}
+    headers = {**call.asked, **content.pop("headers", {})}
     answer = http.request(method, path.format(**call.path), params=call.query, headers=headers, **content)
     if answer.status_code != call.status:
         raise RuntimeError(f"{call.operation} {call.title}: {answer.status_code} {answer.text[:500]}")

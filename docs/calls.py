@@ -35,6 +35,11 @@ class Call(NamedTuple):
     accept: str = JSON
     status: int = 200
 
+    @property
+    def asked(self) -> dict[str, str]:
+        """Headers of the request. Without a Prefer of its own it waits, so that slow machines give the same answers."""
+        return {"Accept": self.accept, "Prefer": "wait=60", **self.headers}
+
 
 class Prepared(NamedTuple):
     """What was made for the calls to meet."""

@@ -51,7 +51,7 @@ def test_every_operation_is_called_and_its_answer_is_read(made: tuple[ModuleType
     for call in target.calls:
         # One answer of a status has one type for this generator, that of JSON.
         if call.accept in (JSON, "text/html", "text/plain", "text/event-stream", "application/octet-stream"):
-            with client.with_headers({"Accept": call.accept, **call.headers}) as sending:
+            with client.with_headers(call.asked) as sending:
                 check(package, sending, call)
             done.append(call.operation)
     assert set(done) == set(OPERATIONS), "add a call of the new operation to docs/calls.py"

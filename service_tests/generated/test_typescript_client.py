@@ -78,7 +78,7 @@ def written(call: Call) -> str:
     parameters = {"path": dict(call.path), "query": dict(call.query)}
     said: dict[str, Any] = {"params": {name: of for name, of in parameters.items() if of}}
     more = ""
-    headers = {"Accept": call.accept, **call.headers}
+    headers = call.asked
     if call.content:
         headers["Content-Type"] = "application/x-npy"
         # Bytes are strings to these types, and openapi-fetch is told to send them as they are.
