@@ -184,7 +184,7 @@ async def list_vectors(
         found, before = context.index_vectors.read_page(name, cursor, limit, tag, ids_as is not None)
         return _json({"vectors": found, "next": str(before) if before else None})
 
-    return await context.admission.compute(work)
+    return await context.admission.ask(work)
 
 
 @router.post("/{name}/vectors/count", operation_id="count_vectors", openapi_extra=COUNT_BODY)
@@ -211,9 +211,8 @@ async def get_vector(
     """Return a vector of an index: its tags and, if wanted, its numbers."""
     vector_id = _vector_id(id, kind)
     shown = {} if ids_as is None else {"id": str(vector_id)}
-    return await context.admission.compute(
-        lambda: _json(context.index_vectors.get(name, vector_id, include is not None) | shown)
-    )
+    run = context.admission.ask if include is None else context.admission.compute
+    return await run(lambda: _json(context.index_vectors.get(name, vector_id, include is not None) | shown))
 
 
 @router.delete("/{name}/vectors/{id:rest}", operation_id="delete_vector", status_code=204)
