@@ -33,7 +33,7 @@ Result = dict[str, Any]
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
 # byte of sparse vectors in the form in which they are compared, which may be dense.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
-# Reading and unpacking a stored vector, and a byte of it, which is slow for long vectors.
+# Reading and unpacking a stored vector, and a byte of it or of its id, which is slow for long vectors.
 _PER_STORED, _PER_STORED_BYTE = 80_000, 256
 # And looking at a set of tags, and at a byte of its text.
 _PER_SET, _PER_TAG_BYTE = 10_000, 200
@@ -111,7 +111,7 @@ class Search:
         image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
         if options.first and options.last > MOST_PAGED:
             raise InvalidInput(f"at most {MOST_PAGED} vectors are found on all pages", "/cursor")
-        k = (compared_exactly(options.last) if self._exactly else options.last) + (options.ids is not None)
+        k = options.first + (compared_exactly(options.k) if self._exactly else options.k) + (options.ids is not None)
         wanted = options.wanted
         self._spend(0 if wanted is None else operations_of_filter(image))
         mask = None if wanted is None else labels.fitting(image.marks, image.tags, wanted)
@@ -162,7 +162,8 @@ class Search:
         first, at_once = 0, 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
         while first < len(ids):
             stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
-            self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * sum(len(one or b"") for one in stored))
+            nbytes = sum(len(one or b"") + len(key) for one, key in zip(stored, ids[first:], strict=False))
+            self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * nbytes)
             found[first : first + len(stored)] = self._compare(row, stored)
             first, at_once = first + len(stored), 2 * len(stored)
         return found
