@@ -293,8 +293,9 @@ class IndexVectors:
             if came is not None and len(came) != n:
                 raise InvalidInput(f"expected {n} {member}, one for each vector, got {len(came)}", f"/{member}")
         keys = labels.encode_ids(ids, "/ids")
-        given_tags = [None] * n if batch.tags is None else batch.tags
-        tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(given_tags)]
+        tags = [(b"", b"")] * n  # for vectors that keep the tags that they have
+        if batch.tags is not None:
+            tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(batch.tags)]
         self._limits.check_operations(feature_map.operations(rows), n)
         has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
         skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
@@ -307,7 +308,7 @@ class IndexVectors:
         with at_their_datasets(given.references):
             codes = opened.codes.pack(feature_map, rows)
         entries = [
-            Entry(key, (b"" if batch.tags is None else mark) + code.tobytes(), vector, text)
+            Entry(key, mark + code.tobytes(), vector, text)
             for key, (mark, text), code, vector in zip(keys, tags, codes, vectors, strict=True)
         ]
         if entries:

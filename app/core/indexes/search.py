@@ -313,7 +313,8 @@ def search(
         if slots is not None and mask is not None:
             slots = slots[mask[slots]]
         (hits,) = compare(query, fitting if slots is None else slots)
-        if fitting is not None and len(hits.slots) < min(k, n) and n * layout.code_bytes <= MOST_SCANNED:
+        has_few = not hits.scanned and len(hits.slots) < min(k, n)
+        if fitting is not None and has_few and n * layout.code_bytes <= MOST_SCANNED:
             (hits,) = compare(query, fitting)
         yield hits
 
