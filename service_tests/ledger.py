@@ -31,9 +31,9 @@ def _of_index(client: redis.Redis, state: bytes) -> int:
     size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
     row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
     tags = client.hvals(own + b":tags")
-    kept = [*vectors, *tags, *(bytes(ENTRY_BYTES) for _ in tags)]
     of_ids = sum(2 * len(one) for some in ids.values() for one in some)
-    return -(-size // BLOCK) * BLOCK * row + of_ids + sum(map(len, kept))
+    entries = ENTRY_BYTES * (size + len(vectors) + len(tags))
+    return -(-size // BLOCK) * BLOCK * row + of_ids + entries + sum(map(len, [*vectors, *tags]))
 
 
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:

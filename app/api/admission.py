@@ -449,8 +449,16 @@ class Admission:
         return {waits_for: turns.waiting for waits_for, turns in self._turns.items()}
 
     async def compute(self, work: Callable[[], Result], brief: bool = False) -> Result:
-        """Run work on a thread, once one is free. Brief work has threads of its own and never waits for long work."""
-        return await self._run("brief" if brief else "compute", partial(self.at_once, work))
+        """Run work on a thread, once one is free. Brief work has threads of its own and never waits for long work.
+
+        Raises:
+            ClientDisconnect: the client disconnected before its turn came. Brief work is done nevertheless: it may be
+                for several clients.
+        """
+        request, compute = REQUEST.get(), partial(self.at_once, work)
+        if brief:
+            return await self._run("brief", compute)
+        return await self._run("compute", compute, request.left if request else None)
 
     async def read_file(self, work: Callable[[], Result]) -> Result:
         """Run work that waits for a process reading a file, one at a time; raise Refusal if too many wait."""

@@ -387,7 +387,7 @@ BLOCK = 128
 MARK_BYTES = 8
 """Bytes of the mark of tags."""
 ENTRY_BYTES = 48
-"""Bytes that the store takes for a set of tags, with its mark, beside its text and count."""
+"""Bytes that the store takes for an entry of a large hash beside its value: a slot, a kept vector, a set of tags."""
 _COUNT_BYTES = 4
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048

@@ -152,6 +152,26 @@ def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_han
     asyncio.run(play())
 
 
+def test_what_waits_to_be_computed_for_a_client_that_leaves_is_not_begun() -> None:
+    async def play() -> None:
+        admission, goes_on = Admission(Settings(threads=1)), threading.Event()
+        running = asyncio.create_task(admission.compute(goes_on.wait))
+        await asyncio.sleep(0)
+        left = asyncio.get_running_loop().create_future()
+        REQUEST.set(RequestContext("", left=left))
+        waiting = asyncio.create_task(admission.compute(lambda: pytest.fail("computed for nobody")))
+        await asyncio.sleep(0)
+        assert admission.waiting["compute"] == 1
+        left.set_result(None)
+        with pytest.raises(ClientDisconnect):
+            await waiting
+        assert await admission.compute(lambda: "for several", brief=True) == "for several"
+        goes_on.set()
+        assert await running
+
+    asyncio.run(play())
+
+
 def test_keys_take_turns_in_long_work_and_there_is_none_for_who_finds_no_place_in_time() -> None:
     async def play() -> None:
         admission, goes_on, done = Admission(Settings()), threading.Event(), list[str]()

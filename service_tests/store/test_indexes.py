@@ -10,7 +10,7 @@ import redis
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import BLOCK, NONE_KNOWN, Entry, IndexStore
+from app.store.indexes import BLOCK, ENTRY_BYTES, NONE_KNOWN, Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -65,7 +65,7 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
 
 def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:
     """Ids by whom they are put in, and whole blocks by whoever begins them."""
-    account, block, an_id = Account(client), BLOCK * (8 + S), 2 * len(entry(100).id)
+    account, block, an_id = Account(client), BLOCK * (8 + S), ENTRY_BYTES + 2 * len(entry(100).id)
     made = indexes.create(new_index(ttl=100), "maker")
     account.allow("b", Quota(2 * block + 256 * an_id))
     indexes.upsert(made, [entry(i) for i in range(100, 200)], by="maker")
@@ -115,7 +115,7 @@ def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexe
 
 
 def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
-    most = BLOCK * (8 + S) + 1000  # a block, and ids
+    most = BLOCK * (8 + S) + 140 * (ENTRY_BYTES + 8)  # a block, and ids
     indexes = IndexStore(client, Quota(most, 2))
     made = indexes.create(new_index())
     indexes.upsert(made, [entry(i) for i in range(20)])

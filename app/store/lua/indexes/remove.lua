@@ -13,9 +13,9 @@ local function keep_ids(block, found)
 end
 local last = size - 1
 local block, place, from, of = math.floor(slot / BLOCK), slot % BLOCK, math.floor(last / BLOCK), last % BLOCK
-local gone = 2 * #id + bytes_of_blocks(size, stride) - bytes_of_blocks(last, stride)
+local of_vector = ARGV[3] == '1' and redis.call('HSTRLEN', at('vectors.' .. block), place)
+local gone = bytes_beside(id, of_vector) + bytes_of_blocks(size, stride) - bytes_of_blocks(last, stride)
 local of_ids = bytes_of_ids() - 2 - #id
-if ARGV[3] == '1' then gone = gone + redis.call('HSTRLEN', at('vectors.' .. block), place) end
 local mark = redis.call('GETRANGE', at('codes.' .. block), place * stride, place * stride + MARK - 1)
 local tags, of_tags, in_memory = counted({[mark] = -1}, {})
 gone = gone - of_tags

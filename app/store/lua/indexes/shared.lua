@@ -10,6 +10,8 @@ local function bucket_of(id) return at('slots.' .. string.sub(redis.sha1hex(id),
 local function n_blocks(size) return math.ceil(size / BLOCK) end
 -- The bytes of the blocks of so many vectors, which have their full length from the start.
 local function bytes_of_blocks(size, stride) return n_blocks(size) * BLOCK * stride end
+-- The bytes that the store takes for a vector beside its codes: its id twice, its slot, and the vector if it is kept.
+local function bytes_beside(id, vector_bytes) return 2 * #id + ENTRY + (vector_bytes and ENTRY + vector_bytes or 0) end
 -- The bytes of all ids and of their lengths. They are counted anew after a change by an earlier version, which did not.
 local function bytes_of_ids()
   local found, of, now = unpack(redis.call('HMGET', at('state'), 'ids', 'ids_at', 'revision'))

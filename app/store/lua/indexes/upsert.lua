@@ -10,10 +10,11 @@ local grown, changes, texts = 0, {}, {}
 for i = FIRST, #ARGV, 4 do
   local id, vector = ARGV[i], ARGV[i + 2]
   local slot = tonumber(redis.call('HGET', bucket_of(id), id))
-  slots[i], grown = slot, grown + #vector
-  if not slot then n_new, grown, of_ids = n_new + 1, grown + 2 * #id, of_ids + 2 + #id
+  slots[i] = slot
+  if not slot then
+    n_new, grown, of_ids = n_new + 1, grown + bytes_beside(id, ARGV[3] == '1' and #vector), of_ids + 2 + #id
   elseif ARGV[3] == '1' then
-    grown = grown - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
+    grown = grown + #vector - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
   if #ARGV[i + 1] == stride then
     local mark, start = string.sub(ARGV[i + 1], 1, MARK), slot and slot % BLOCK * stride
