@@ -6,8 +6,11 @@ from functools import partial
 from app.jobs.jobs import Jobs
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.index_jobs import IndexCreation, IndexDuplicates
-from app.services.index_vectors import Images, IndexVectors
+from app.services.index_duplicates import IndexDuplicates
+from app.services.index_images import Images
+from app.services.index_jobs import IndexCreation
+from app.services.index_upserts import IndexUpserts
+from app.services.index_vectors import IndexVectors
 from app.services.indexes import Indexes
 from app.services.keys import KeyService
 from app.services.limits import Limits
@@ -70,7 +73,8 @@ class Container:
         self.indexes = Indexes(index_store, pins, self.map_store, self.maps, self.status.unfit, self.jobs)
         images = Images(index_store, self.cache)
         self.index_vectors = IndexVectors(index_store, self.indexes, images, self.datasets, limits, threads)
-        self.duplicates = IndexDuplicates(self.indexes, images, self.jobs, limits, threads)
+        self.index_upserts = IndexUpserts(index_store, self.indexes, images, self.datasets, limits, threads)
+        self.duplicates = IndexDuplicates(index_store, self.indexes, images, self.jobs, limits, threads)
         self.adviser = Adviser(self.maps, self.datasets, threads)
         self.index_creation = IndexCreation(index_store, self.indexes, self.adviser, self.jobs, limits)
 

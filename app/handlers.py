@@ -19,7 +19,7 @@ from app.jobs.jobs import say_starting
 from app.jobs.worker import JobLimits, Worker
 from app.metrics import Heartbeat, Slot
 from app.request_context import start_spans
-from app.services import index_jobs, map_creation
+from app.services import index_duplicates, index_jobs, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detach_rows
 from app.services.warm_up import cold, get_ready
@@ -57,7 +57,9 @@ def job_handlers(settings: Settings) -> Handlers:
         RECOMMEND: partial(_measure, partial(_recommendation, services)),
         ADVISE: partial(_measure, partial(_advice, services)),
         index_jobs.PUT_INDEX: services.index_creation.go_on,
-        index_jobs.DUPLICATES: lambda payload, context: {Json.media_type: services.duplicates.answer(payload, context)},
+        index_duplicates.DUPLICATES: lambda payload, context: {
+            Json.media_type: services.duplicates.answer(payload, context)
+        },
     }
 
 

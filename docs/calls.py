@@ -218,6 +218,8 @@ def _indexes() -> Iterator[Call]:
     yield Call("put_index", "by_a_job", {"name": "later"}, headers={"Prefer": "respond-async"}, body=body, status=202)
     yield Call("list_indexes", query={"limit": 2})
     yield Call("upsert_vectors", "with_tags", name, body=example("upsert_vectors.with_tags"))
+    body = example("upsert_vectors.unlike_all_others.unless_similar=0.8")
+    yield Call("upsert_vectors", "unlike_all_others", name, {"unless_similar": 0.8}, body=body)
     yield Call("get_index", path=name)
     yield Call("search_index", "of_a_tag", name, body=example("search_index.of_a_tag"))
     yield Call("search_index", "with_a_filter", name, body=example("search_index.with_a_filter"))
@@ -231,6 +233,8 @@ def _indexes() -> Iterator[Call]:
 
 def _duplicates() -> Iterator[Call]:
     """After the calls about jobs that wait, which have ended once these are answered."""
+    body = example("find_duplicates.clusters_with_the_one_to_keep")
+    yield Call("find_duplicates", "with_the_one_to_keep", {"name": "near"}, headers={"Prefer": "wait=60"}, body=body)
     body = example("find_duplicates.much_alike")
     yield Call("find_duplicates", "waited_for", {"name": "near"}, headers={"Prefer": "wait=60"}, body=body)
     yield Call(

@@ -1,6 +1,6 @@
 """Searches of an index: what they cost, the vectors that they find, and their exact similarities."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from app.core.indexes import labels
 from app.core.indexes.banding import Codes, Image
 from app.core.indexes.labels import is_sparse, unpack_rows
 from app.core.indexes.options import MOST_PAGED, SearchOptions, compared_exactly
-from app.core.indexes.search import MOST_SCANNED, Hits, search
+from app.core.indexes.search import MOST_SCANNED, Chosen, Hits, nearest, search
 from app.services.errors import VectorNotFound
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
@@ -53,8 +53,78 @@ def read_tags(mark: int, text: bytes | None) -> list[str] | None:
     return orjson.loads(text) if text else None if mark else []
 
 
+class ExactComparison:
+    """Exact comparison of rows with the vectors that an index keeps; `spend` counts the work, in multiplications."""
+
+    def __init__(self, store: IndexStore, opened: OpenIndex, spend: Callable[[int], None]) -> None:
+        self._store, self._opened, self._spend = store, opened, spend
+
+    def row(self, key: bytes) -> Rows:
+        """Return the vector with an id; raise Gone if it has been removed: look again."""
+        (stored,) = self._store.vectors(self._opened.manifest, [key], 0)
+        if stored is None:
+            raise Gone
+        self._spend(_PER_STORED_BYTE * len(stored))
+        return self._unpack_rows([stored])
+
+    def similarities(self, row: Rows, ids: list[bytes]) -> Matrix:
+        """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
+        found = [self._compare(row, stored) for stored in self._read(ids)]
+        return np.concatenate([*found, np.empty(0)])
+
+    def lengths(self, ids: list[bytes]) -> list[int]:
+        """Return how many entries of each vector, as stored now, are not zero; −1 for vectors that no longer exist."""
+        every = (one for stored in self._read(ids) for one in stored)
+        return [-1 if one is None else _n_entries(self._unpack_rows([one])) for one in every]
+
+    def _read(self, ids: list[bytes]) -> Iterator[list[bytes | None]]:
+        """Yield the stored vectors with some ids, some at a time."""
+        opened, first = self._opened, 0
+        at_once = 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
+        while first < len(ids):
+            stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
+            nbytes = sum(len(one or b"") + len(key) for one, key in zip(stored, ids[first:], strict=False))
+            self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * nbytes)
+            first, at_once = first + len(stored), 2 * len(stored)
+            yield stored
+
+    def _compare(self, row: Rows, stored: list[bytes | None]) -> Matrix:
+        """Return the exact similarities of a row and stored vectors; NaN in the place of None."""
+        found = np.full(len(stored), np.nan)
+        for sparse in (False, True):
+            there = {i: one for i, one in enumerate(stored) if one is not None and is_sparse(one) is sparse}
+            if there:
+                found[[*there]] = self.compare(row, self._unpack_rows([*there.values()]))
+        return found
+
+    def compare(self, row: Rows, others: Rows) -> Matrix:
+        """Return the exact similarities of a row and other rows, (n,)."""
+        feature_map, found = self._opened.feature_map, np.empty(others.shape[0])
+        nbytes = feature_map.kernel.exact_bytes(row, others)
+        of_sparse = 0 if isinstance(others, np.ndarray) else _PER_DENSE_BYTE * nbytes
+        self._spend(feature_map.kernel.exact_operations(row, others) + of_sparse)
+        for part in row_blocks(len(found), _BYTES_COMPARED * len(found) // max(1, nbytes)):
+            found[part] = feature_map.exact_gram(row, others[part])[0]
+        return found
+
+    def _unpack_rows(self, stored: list[bytes]) -> Rows:
+        try:
+            return unpack_rows(stored, self._opened.feature_map.spec.input_dim)
+        except (ValueError, IndexError) as error:
+            raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
+
+
+def _n_entries(rows: Rows) -> int:
+    return int(np.count_nonzero(rows if isinstance(rows, np.ndarray) else rows.data))
+
+
 class Search:
-    """Search in a snapshot of an index."""
+    """Search in a snapshot of an index.
+
+    Args:
+        own: the id of each query, if these are vectors of the index; a vector is not among its own results.
+        among: which vectors may be found, (n,), if the options have no filter; None for all.
+    """
 
     def __init__(
         self,
@@ -64,16 +134,26 @@ class Search:
         image: Image,
         options: SearchOptions,
         threads: int,
-        as_text: bool,
+        as_text: bool = False,
+        own: Sequence[bytes] = (),
+        among: Chosen | None = None,
     ) -> None:
         self._store, self._limits, self._threads, self._as_text = store, limits, threads, as_text
-        self._own: list[bytes] = []
+        self._own, self._among = own, among
         self._opened, self._image, self._options = opened, image, options
         keeps = opened.manifest.keep == "vectors"
         if options.exact and not keeps:
             raise InvalidInput(f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone", "/exact")
         self._exactly = keeps if options.exact is None else options.exact
         self._spent, self._nbytes = 0, 0
+        self._comparison = ExactComparison(store, opened, self._spend)
+        self.has_more = False
+        """Whether a query may have results behind those of this page."""
+        # Candidates of a query, in the order of their codes, that the results of this page are taken from. If they are
+        # compared exactly, several pages are taken from the same ones, so that none comes twice.
+        at_once = compared_exactly(options.k) if self._exactly else options.k
+        first = options.first // at_once * at_once
+        self._window = slice(first, first + at_once)
 
     def results(self, rows: Rows) -> list[Result]:
         """Return the result of each row; raise what `IndexVectors.search` raises."""
@@ -82,6 +162,38 @@ class Search:
         return self._find(
             rows.shape[0], lambda part: opened.codes.pack(opened.feature_map, rows[part]), lambda i: rows[i : i + 1]
         )
+
+    def results_with(self, rows: Rows, codes: Codes) -> list[Result]:
+        """Return the result of each row, given its packed codes."""
+        return self._find(len(codes), lambda part: codes[part], lambda i: rows[i : i + 1])
+
+    def alike(self, rows: Rows, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
+        """Find the rows that are like an earlier one that is not such a row itself.
+
+        Returns:
+            For each, by its number: the number of the earlier row that is most similar, and numbers as in a result.
+        """
+        law, least_similarity = self._opened.codes, self._options.min_similarity or 0.0
+        least = law.least(least_similarity, self._exactly)
+        self._spend(_PER_BYTE * len(codes) * codes.size, len(codes))
+        near = nearest(codes, codes, law.s, law.bits, 2, least=least, threads=self._threads)
+        found = dict[int, tuple[int, dict[str, float]]]()
+        kept, n = np.empty(len(codes), np.int64), 0
+        for i in np.flatnonzero((near.counts >= 0).sum(axis=1) > 1).tolist():  # all others are near to themselves alone
+            k = compared_exactly(1) if self._exactly else 1
+            hits = nearest(codes[i : i + 1], codes, law.s, law.bits, k, kept[:n], least) if n else None
+            there = 0 if hits is None else int((hits.slots >= 0).sum())
+            if hits is not None and there:
+                others, best = hits.slots[0, :there], 0
+                numbers = {"similarity": law.similarities(hits.counts[0, :there])[0]}
+                if self._exactly:
+                    numbers["exact"] = exact = self._comparison.compare(rows[i : i + 1], rows[others])
+                    best = int(np.argmax(exact))
+                if not self._exactly or exact[best] >= least_similarity:
+                    found[i] = int(others[best]), {name: float(one[best]) for name, one in numbers.items()}
+                    continue
+            kept[n], n = i, n + 1
+        return found
 
     def results_of(self, ids: Sequence[int | str]) -> list[Result]:
         """Return the result of each vector of the index; raise VectorNotFound for an id without one."""
@@ -97,24 +209,18 @@ class Search:
                 codes += b"".join(one.row[MARK_BYTES:] for one in found if one is not None)
             return np.frombuffer(codes, np.uint8).reshape(part.stop - part.start, -1)
 
-        def row_of(i: int) -> Rows:
-            (stored,) = self._store.vectors(manifest, self._own[i : i + 1], 0)
-            if stored is None:
-                raise Gone  # it was there for its codes: look again
-            self._spend(_PER_STORED_BYTE * len(stored))
-            return self._unpack_rows([stored])
-
-        return self._find(len(ids), pack, row_of)
+        return self._find(len(ids), pack, lambda i: self._comparison.row(self._own[i]))
 
     def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
         """Return the results of n queries, given functions for the codes of some and for the row of one."""
         image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
         if options.first and options.last > MOST_PAGED:
             raise InvalidInput(f"at most {MOST_PAGED} vectors are found on all pages", "/cursor")
-        k = options.first + (compared_exactly(options.k) if self._exactly else options.k) + (options.ids is not None)
-        wanted = options.wanted
-        self._spend(0 if wanted is None else operations_of_filter(image))
-        mask = None if wanted is None else labels.fitting(image.marks, image.tags, wanted)
+        k = self._window.stop + bool(self._own)
+        wanted, mask = options.wanted, self._among
+        if wanted is not None:
+            self._spend(operations_of_filter(image))
+            mask = labels.fitting(image.marks, image.tags, wanted)
         self._take(n * (_BYTES_PER_QUERY + min(k, image.size) * _BYTES_PER_RESULT))
         self._spend((_PER_QUERY + (_PER_READING if self._exactly and image.size else 0)) * n, n)
         bands = 0 if layout.banding is None else layout.banding.bands
@@ -133,59 +239,30 @@ class Search:
     def _result(self, i: int, row_of: Callable[[int], Rows], hits: Hits) -> Result:
         """Return the result of query i. If the query is a vector of the index, it is left out."""
         layout, options = self._opened.layout, self._options
-        if layout.banding is not None:
+        if layout.banding is not None and not options.scan:
             self._spend(_PER_BUCKET * layout.banding.bands * hits.candidates)
         places = (divmod(slot, layout.slots_per_block) for slot in hits.slots.tolist())
         ids = [labels.at(self._image.ids[block], place) for block, place in places]
-        similarity, error = self._opened.codes.similarities(hits.counts)
-        order = np.array([j for j, one in enumerate(ids) if not options.ids or one != self._own[i]], np.intp)
-        numbers = {"similarity": similarity, "standard_error": error}
+        every = [j for j, one in enumerate(ids) if not self._own or one != self._own[i]]
+        chosen, ids = np.array(every[self._window], np.intp), [ids[j] for j in every[self._window]]
+        similarity, error = self._opened.codes.similarities(hits.counts[chosen])
+        numbers, order = {"similarity": similarity, "standard_error": error}, np.arange(len(chosen))
         if self._exactly:
-            numbers["exact"] = exact = self._exact(row_of(i), ids)
-            order = order[np.argsort(-exact[order], kind="stable")]  # equal ones stay in the order of their codes
+            numbers["exact"] = exact = self._comparison.similarities(row_of(i), ids)
+            order = np.argsort(-exact, kind="stable")  # equal ones stay in the order of their codes
             order = order[exact[order] >= (options.min_similarity or -np.inf)]
-        order = order[options.first : options.last]
+        order = order[options.first - self._window.start : options.last - self._window.start]
+        self.has_more |= len(order) == options.k or len(every) >= self._window.stop
         ids = [ids[j] for j in order]
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector
         told: Result = {"ids": [labels.read(one, self._as_text) for one in ids]}
         told |= {name: one[order].tolist() for name, one in numbers.items()}
         if "tags" in options.include:
-            marks = self._image.marks[hits.slots[order]].tolist()
+            marks = self._image.marks[hits.slots[chosen[order]]].tolist()
             texts = [self._image.tags.get(mark, b"") for mark in marks]
             self._take(sum(_BYTES_PER_QUERY + _CHARACTER_BYTES * len(text) for text in texts))
             told["tags"] = [read_tags(*one) for one in zip(marks, texts, strict=True)]
         return told | {"candidates": hits.candidates, "searched": "scan" if hits.scanned else "bands"}
-
-    def _exact(self, row: Rows, ids: list[bytes]) -> Matrix:
-        """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
-        opened, found = self._opened, np.full(len(ids), np.nan)
-        first, at_once = 0, 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
-        while first < len(ids):
-            stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
-            nbytes = sum(len(one or b"") + len(key) for one, key in zip(stored, ids[first:], strict=False))
-            self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * nbytes)
-            found[first : first + len(stored)] = self._compare(row, stored)
-            first, at_once = first + len(stored), 2 * len(stored)
-        return found
-
-    def _compare(self, row: Rows, stored: list[bytes | None]) -> Matrix:
-        """Return the exact similarities of a row and stored vectors; NaN in the place of None."""
-        feature_map, found = self._opened.feature_map, np.full(len(stored), np.nan)
-        for sparse in (False, True):
-            there = {i: one for i, one in enumerate(stored) if one is not None and is_sparse(one) is sparse}
-            if there:
-                others = self._unpack_rows([*there.values()])
-                nbytes = feature_map.kernel.exact_bytes(row, others)
-                self._spend(feature_map.kernel.exact_operations(row, others) + sparse * _PER_DENSE_BYTE * nbytes)
-                for part in row_blocks(len(there), _BYTES_COMPARED * len(there) // max(1, nbytes)):
-                    found[[*there][part]] = feature_map.exact_gram(row, others[part])[0]
-        return found
-
-    def _unpack_rows(self, stored: list[bytes]) -> Rows:
-        try:
-            return unpack_rows(stored, self._opened.feature_map.spec.input_dim)
-        except (ValueError, IndexError) as error:
-            raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
     def _take(self, nbytes: int) -> None:
         """Count the memory of results; raise TooLarge if it is too much for one answer."""

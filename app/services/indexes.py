@@ -162,11 +162,28 @@ class IndexPage(Described):
     """Cursor of the next page, null on the last one."""
 
 
+class RefusedVector(Described):
+    """A vector that was not put into the index, as it is similar to another."""
+
+    id: int | str
+    """Its id."""
+    like: int | str
+    """Id of the most similar vector: one of the index, or one before it in the batch."""
+    similarity: float
+    """Similarity of the two as estimated from codes."""
+    exact: float | None = None
+    """Their exact similarity; present only if the index keeps vectors."""
+
+
 class UpsertAnswer(Described):
     """The result of putting a batch of vectors into an index."""
 
     upserted: int
-    """Number of vectors put into the index, both new and replaced."""
+    """Number of vectors put into the index, both new and replaced; with dry_run, of those that would be."""
+    inserted: list[int | str] | None = None
+    """Ids of these vectors; present only with unless_similar."""
+    refused: list[RefusedVector] | None = None
+    """The vectors that are similar to others; present only with unless_similar."""
     skipped: list[int | str] | None = None
     """Ids of the vectors that have no codes and were left out; present only with on_zero=skip."""
     warnings: Warnings = None
@@ -238,7 +255,9 @@ class SearchAnswer(Described):
     results: list[SearchResult]
     """Results, one per query, in the order of the queries."""
     next: str | None
-    """Cursor of the next page, null if no query has more results, or has 10,000 already."""
+    """Cursor of the next page, null if no query has more results, or has 10,000 already. With `min_similarity`, pages
+    may be short although others follow, where vectors are compared exactly.
+    """
     warnings: Warnings = None
 
 
@@ -295,11 +314,17 @@ class IndexCodes(NamedTuple):
         With `is_decided_later`, the rows are compared exactly later, and the number is lower, so that similar rows are
         likely to be included. It is 0 for a similarity of 0 or less, as no kernel is below 0.
         """
-        if is_decided_later and similarity <= 0:
-            return 0
-        rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
         if is_decided_later:
-            rate -= _ERRORS * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
+            return self._least(similarity, -_ERRORS) if similarity > 0 else 0
+        return self._least(similarity, 0)
+
+    def surely(self, similarity: float) -> int:
+        """Return in how many codes rows must agree to be surely of this similarity: by three standard errors."""
+        return self._least(similarity, _ERRORS)
+
+    def _least(self, similarity: float, errors: float) -> int:
+        rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
+        rate += errors * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
         return max(0, ceil((rate - _ROUNDING) * self.s))
 
     def similarities(self, counts: Whole) -> tuple[Matrix, Matrix]:

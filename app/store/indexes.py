@@ -36,6 +36,7 @@ import redis
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import BYTES_PER_SET
 from app.store import identity, lua
@@ -238,14 +239,23 @@ class IndexStore(LivingStore[IndexManifest]):
             return bool(self._drop(keys=[self.key(name), self._index(name)], args=[token, stored, name, receipt]))
 
     @acknowledge()
-    def upsert(self, manifest: IndexManifest, entries: Sequence[Entry], room: Room | None = None, by: str = "") -> None:
+    def upsert(
+        self,
+        manifest: IndexManifest,
+        entries: Sequence[Entry],
+        room: Room | None = None,
+        by: str = "",
+        revision: int | None = None,
+    ) -> bool:
         """Store vectors, replacing those with the same ids: all of them, or none. Ids must be distinct.
 
-        In the account, the growth of the index is charged to the owner `by`.
+        In the account, the growth of the index is charged to the owner `by`. Returns False, and stores none, if a
+        revision is given that is not that of the index.
 
         Raises:
             QuotaExceeded: there is no room for the vectors.
             IndexFull: a process would not have the room for the index.
+            InvalidInput: all sets of tags together would take too much.
         """
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) + len(one.tags) for one in entries)
@@ -253,7 +263,7 @@ class IndexStore(LivingStore[IndexManifest]):
         if self._account.is_spread:
             self._account.check(nbytes, by, names=0)
         args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
-        args += [self._account.most[0], *(room or ("", "")), by]
+        args += [self._account.most[0], *(room or ("", "")), by, "" if revision is None else revision]
         for entry in entries:
             args += entry
         with store_errors():
@@ -262,12 +272,20 @@ class IndexStore(LivingStore[IndexManifest]):
             raise Gone
         if told[0] == b"memory":
             raise IndexFull(manifest.name, int(told[1]), int(told[2]))
+        if told[0] == b"changed":
+            return False
+        if told[0] == b"tags":
+            most = f"{MOST_BYTES_OF_TAGS} are the most"
+            raise InvalidInput(f"all tags of index {manifest.name!r} would take {int(told[1])} bytes; {most}", "/tags")
         refuse(told, nbytes)
+        return True
 
     @acknowledge()
     def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
         """Remove a vector on behalf of the owner `by`; False if there is none with this id."""
         kept = "1" if manifest.keep == "vectors" else ""
+        if kept:
+            check_room(self._client, 0)  # the vector that moves into the slot is written
         receipt = secrets.token_bytes(_RECEIPT_BYTES)
         args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt, by]
         with store_errors():
@@ -391,7 +409,15 @@ ENTRY_BYTES = 48
 _COUNT_BYTES = 4
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048
+MOST_BYTES_OF_TAGS = 1 << 28
+"""Most bytes of all sets of tags of an index. A server restores no value of more than 512 MiB from a backup."""
 _SHARED = LUA + lua.read(
-    "indexes/shared", BLOCK=BLOCK, MARK=MARK_BYTES, SET=BYTES_PER_SET, ENTRY=ENTRY_BYTES, PER_MARK=_BYTES_PER_MARK
+    "indexes/shared",
+    BLOCK=BLOCK,
+    MARK=MARK_BYTES,
+    SET=BYTES_PER_SET,
+    ENTRY=ENTRY_BYTES,
+    PER_MARK=_BYTES_PER_MARK,
+    MOST_TAGS=MOST_BYTES_OF_TAGS,
 )
 _SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "page", "changes"

@@ -193,11 +193,41 @@ class VectorRecord(Record):
     """Its numbers, or `indices` and `values` of a sparse row; None unless they were asked for."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class RefusedVector(Record):
+    """A vector that was not put into an index, as it is similar to another."""
+
+    id: int | str
+    """Its id."""
+    like: int | str
+    """Id of the most similar vector: one of the index, or one before it in the batch."""
+    similarity: float
+    """Similarity of the two as estimated from codes."""
+    exact: float | None = None
+    """Their exact similarity; None if the index keeps codes alone."""
+
+
 class Upserted(int):
     """The number of vectors put into an index."""
 
     skipped: tuple[int | str, ...] = ()
     """Ids of the vectors that have no codes and were left out."""
+    inserted: tuple[int | str, ...] = ()
+    """Ids of the vectors that were put, with `unless_similar`."""
+    refused: tuple[RefusedVector, ...] = ()
+    """The vectors that are similar to others, with `unless_similar`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair(Record):
+    """Two vectors of an index that are similar."""
+
+    a: int | str
+    b: int | str
+    similarity: float
+    """Their similarity as estimated from codes."""
+    exact: float | None = None
+    """Their exact similarity; None if they were not compared exactly."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,7 +235,12 @@ class Duplicates(Record):
     """The duplicates in an index."""
 
     clusters: list[list[int | str]]
-    """Ids of vectors that are connected by pairs of at least the requested similarity; large clusters first."""
+    """Ids of the vectors of each cluster, large clusters first. With `answer="clusters"`, the one to keep is the first.
+    """
+    similarity_to_kept: list[list[float]]
+    """Similarity of each of these vectors to the one to keep; empty without `answer="clusters"`."""
+    pairs: tuple[Pair, ...]
+    """All pairs, with `answer="pairs"`."""
     size: int
     """Number of vectors that the index held."""
     min_similarity: float
@@ -213,6 +248,16 @@ class Duplicates(Record):
     """Standard error of estimates at `min_similarity`: pairs within a few of these may be on either side of it."""
     compared: int
     """Number of comparisons of two vectors."""
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        found = document.get("clusters", [])
+        is_plain = not found or isinstance(found[0], list)
+        return {
+            "clusters": found if is_plain else [one["ids"] for one in found],
+            "similarity_to_kept": [] if is_plain else [one["similarity_to_kept"] for one in found],
+            "pairs": tuple(map(Pair.read, document.get("pairs", ()))),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)

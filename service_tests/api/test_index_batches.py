@@ -158,3 +158,34 @@ def test_all_zero_rows_are_all_named_or_left_out(http: httpx.Client, name: str) 
     assert left == {"upserted": 3, "skipped": ["b", 13]}
     (result,) = found(http, path, np.ones((1, 5)), tag="a")
     assert {*result["ids"]} == {10, 14}
+
+
+def test_vectors_of_more_than_a_megabyte_are_not_kept(http: httpx.Client, name: str) -> None:
+    """A deletion writes another vector again: 131,071 entries of single precision are the most."""
+    spec = {**GMM, "input_dim": 200_000, "s": 16}
+    assert put(http, name, spec).status_code == 201
+    path = f"/v1/indexes/{name}"
+    assert http.put(path, json={"map": name, "keep": "vectors"}).status_code == 201
+    long = {"indices": [*range(131_071)], "values": [0.1] * 131_071}
+    body = {"ids": [1, 2], "vectors": [{"indices": [3], "values": [1.0]}, long]}
+    told = assert_problem(http, http.post(f"{path}/vectors", json=body), 422, "invalid-input", "/vectors/1")
+    assert "at most 1048576 bytes in an index that keeps them, got 1572853" in told["detail"]
+    long["values"] = [0.5] * 131_071  # in single precision
+    assert http.post(f"{path}/vectors", json=body).status_code == 200
+
+
+def test_vectors_that_are_like_others_are_refused(http: httpx.Client, name: str) -> None:
+    path, rows = made(http, name, keep="vectors"), [[1.0, 2, 0, 0, 1], [1, 2, 0, 0, 1.01], [-5, 0, 1, 1, 0]]
+    body = {"ids": [3, "a", 1], "vectors": rows, "tags": ["x", "y", None]}
+    told = {"id": "a", "like": 3, "similarity": 1.0, "exact": pytest.approx(4 / 4.01)}
+    for dry in ("true", "false"):
+        query = {"unless_similar": "0.9", "dry_run": dry}
+        answer = http.post(f"{path}/vectors", json=body, params=query).json()
+        answer["refused"][0]["similarity"] = round(answer["refused"][0]["similarity"], 1)
+        assert answer == {"upserted": 2, "inserted": [3, 1], "refused": [told]}
+        assert http.get(path).json()["size"] == (0 if dry == "true" else 2)
+    assert http.post(f"{path}/vectors", json=body, params={"dry_run": "true"}).json() == {"upserted": 3}
+    assert http.get(path).json()["size"] == 2
+    for bad in ("0", "1.1", "nan", "x"):
+        refused = http.post(f"{path}/vectors", json=body, params={"unless_similar": bad})
+        assert_problem(http, refused, 422, "invalid-input")

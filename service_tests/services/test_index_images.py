@@ -15,7 +15,7 @@ from app.core.errors import TooLarge
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services import index_search, index_vectors
+from app.services import index_images, index_search
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
@@ -52,7 +52,7 @@ def upsert(services: Container, name: str, ids: list[object], tag: str | None = 
     def read(_: int, __: CheckCount) -> Batch:
         return Batch(ROWS[: len(ids)], ids, [tag] * len(ids))
 
-    assert services.index_vectors.upsert(name, read) == (len(ids), [], ())
+    assert services.index_upserts.upsert(name, read) == (ids, [], [], ())
 
 
 def found(services: Container, name: str, tag: str | None = None) -> set[object]:
@@ -105,7 +105,7 @@ def test_exact_similarities_are_the_same_however_much_is_read_at_once(
     for first in range(0, 60, 20):  # dense and sparse by turns
         some: Rows = rows[first : first + 20] if first % 40 else csr_array(rows[first : first + 20])
         batch = Batch(some, [*range(first, first + 20)], None)
-        service.index_vectors.upsert("kept", lambda *_, batch=batch: batch)
+        service.index_upserts.upsert("kept", lambda *_, batch=batch: batch)
     results, *_ = service.index_vectors.search("kept", lambda _: (SearchOptions(k=60), rows[:3]))
     exact = np.minimum(rows[:3, None], rows).sum(2) / np.maximum(rows[:3, None], rows).sum(2)
     for one, of_query in zip(results, exact, strict=True):
@@ -169,9 +169,9 @@ def test_a_search_ends_although_the_index_changes_all_the_time(url: str, monkeyp
     monkeypatch.setattr(IndexStore, "changes", change_and_read)
     assert found(reader, name) == {*everything}
     assert found(reader, name, "0") == {*everything[::100]}
-    monkeypatch.setattr(index_vectors, "_MOST_BYTES_AT_ONCE", 1)
-    monkeypatch.setattr(index_vectors, "_BYTES_AT_ONCE", 1)
-    monkeypatch.setattr(index_vectors, "_READING_SECONDS", 0.05)
+    monkeypatch.setattr(index_images, "_MOST_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(index_images, "_BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(index_images, "_READING_SECONDS", 0.05)
     upsert(writer, name, everything)
     with pytest.raises(StoreUnavailable, match="index 'changing' changes faster than it can be read"):
         found(reader, name)

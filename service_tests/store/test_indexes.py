@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 import redis
 
+from app.core.errors import InvalidInput
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import BLOCK, ENTRY_BYTES, NONE_KNOWN, Entry, IndexStore
+from app.store.indexes import BLOCK, ENTRY_BYTES, MOST_BYTES_OF_TAGS, NONE_KNOWN, Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -135,6 +136,17 @@ def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
     with pytest.raises(QuotaExceeded):
         indexes.upsert(made, more)  # its 129th vector begins a block
     assert assert_true(client).names == 2
+
+
+def test_all_tags_of_an_index_stay_short_enough_to_be_restored(client: redis.Redis, indexes: IndexStore) -> None:
+    made = indexes.create(new_index())
+    indexes.upsert(made, [tagged(entry(1), 1)])
+    (state,) = client.scan_iter(match="*:state")
+    client.hset(state, "tags", MOST_BYTES_OF_TAGS - 10)
+    with pytest.raises(InvalidInput, match="all tags of index 'i' would take 26"):
+        indexes.upsert(made, [entry(3), tagged(entry(2), 2)])
+    assert len(held(indexes, made)) == 1
+    indexes.upsert(made, [entry(3), tagged(entry(4), 1)])
 
 
 def test_an_index_with_a_time_to_live_goes_whole(client: redis.Redis, indexes: IndexStore) -> None:

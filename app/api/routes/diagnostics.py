@@ -20,7 +20,7 @@ from app.core.recommendations.candidates import RecommendationOptions
 from app.core.recommendations.trials import Ranking
 from app.formats import Body, option_bodies
 from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
-from app.services.index_jobs import DuplicatesAnswer
+from app.services.index_duplicates import DuplicatesAnswer
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", default_response_class=Response)
@@ -143,10 +143,7 @@ async def advise(request: Request, context: ContextOf) -> Response:
     responses=answers(schema_of(DuplicatesAnswer), "The clusters, where the client has waited for the job.", [JSON]),
 )
 async def find_duplicates(name: IndexName, request: Request, context: ContextOf) -> Response:
-    """Start a job that finds the clusters of vectors above a similarity, among all pairs of vectors of an index.
-
-    Similarities are estimated from codes, as in a search without exact comparison.
-    """
+    """Start a job that finds the pairs, or clusters, of vectors above a similarity, among all pairs of an index."""
     posted_format(request, (JSON,))
     with context.admission.inside:
         body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)

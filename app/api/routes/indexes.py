@@ -18,6 +18,7 @@ from app.core.errors import InvalidOption
 from app.core.indexes.options import CountOptions
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
+from app.services.index_upserts import Rule
 from app.services.indexes import (
     AskedIndex,
     CountAnswer,
@@ -151,8 +152,17 @@ async def upsert_vectors(
     on_zero: Annotated[
         ZeroVectors, Query(description="What to do with vectors that are all zero, which kernel gmm gives no codes.")
     ] = ZeroVectors.refuse,
+    unless_similar: Annotated[
+        float | None,
+        Query(gt=0, le=1, description="Similarity from which a vector is refused; exact if the index keeps vectors."),
+    ] = None,
+    dry_run: Annotated[bool, Query(description="Answer as usual, but store nothing.")] = False,
 ) -> UpsertAnswer:
     """Insert vectors into an index, replacing vectors with the same ids: all vectors of the request, or none.
+
+    With `unless_similar`, a vector that is similar to one of the index, or to one before it in the batch, is refused,
+    whatever others insert at the same time; the version that the index has of it stays. All others are inserted. They
+    are compared by the codes of all vectors, even if the index has bands, which would miss some.
 
     Without `tags`, vectors that are replaced keep their tags. Every search that begins after the answer finds them,
     whichever process serves it.
@@ -161,12 +171,17 @@ async def upsert_vectors(
     body = await bodies.read_body(form, request, context)
     read = BATCHES[form.media_type]
     owner = owner_of(request)
-    skips = on_zero is ZeroVectors.skip
-    n, skipped, warnings = await context.admission.compute(
-        lambda: context.index_vectors.upsert(name, lambda width, check: read(body, width, check), owner, skips)
+    rule = Rule(on_zero is ZeroVectors.skip, unless_similar, dry_run)
+    found = await context.admission.compute(
+        lambda: context.index_upserts.upsert(name, lambda width, check: read(body, width, check), rule, owner)
     )
-    response.headers.update(warning_headers(warnings))
-    return UpsertAnswer(upserted=n, skipped=skipped if skips else None, warnings=[*warnings] or None)
+    response.headers.update(warning_headers(found.warnings))
+    told: dict[str, Any] = {"upserted": len(found.inserted), "warnings": [*found.warnings] or None}
+    if rule.skips:
+        told["skipped"] = found.skipped
+    if unless_similar is not None:
+        told |= {"inserted": found.inserted, "refused": found.refused}
+    return UpsertAnswer(**told)
 
 
 @router.get("/{name}/vectors", operation_id="list_vectors", response_model=VectorPage)

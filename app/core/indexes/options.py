@@ -29,13 +29,6 @@ MOST_TAGS = 16
 """Most tags of a vector."""
 
 
-class DuplicatesOptions(Frozen):
-    """Which vectors count as duplicates."""
-
-    min_similarity: Annotated[float, Field(gt=0, le=1)]
-    """Estimated similarity from which two vectors belong to the same cluster."""
-
-
 Tag = Annotated[str, Field(min_length=1, max_length=MAX_ID_BYTES)]
 _Tags = Annotated[tuple[Tag, ...], Field(max_length=100, fail_fast=True)]
 
@@ -49,6 +42,29 @@ class Filter(Frozen):
     """Tags of which it must have one, if there are any here."""
     none: _Tags = ()
     """Tags that it must not have."""
+
+
+class DuplicatesOptions(Frozen):
+    """Which vectors count as duplicates, and what to tell of them."""
+
+    min_similarity: Annotated[float, Field(gt=0, le=1)]
+    """Similarity from which two vectors are duplicates."""
+    answer: Literal["pairs", "clusters"] | None = None
+    """`pairs`: all pairs. `clusters`: clusters with the vector to keep. Without it, the ids of each cluster alone."""
+    exact: bool | None = None
+    """Compare pairs exactly whose estimates are within three standard errors of `min_similarity`. Without it, where
+    `answer` is given and the index keeps vectors.
+    """
+    linkage: Literal["single", "representative"] = "single"
+    """`single`: the vectors of a cluster are linked by pairs, so two of them may be unlike. `representative`: each is
+    that similar to the one to keep.
+    """
+    keep_which: Literal["first", "longest"] = "first"
+    """Vector of a cluster to keep: the first id, whole numbers before strings; or the vector with the most entries that
+    are not zero, if the index keeps vectors.
+    """
+    filter: Filter | None = None
+    """Tags that the vectors must have; null for all vectors."""
 
 
 class CountOptions(Frozen):
@@ -81,7 +97,9 @@ class SearchOptions(Frozen):
         | None
     ) = None
     cursor: Annotated[str, Field(pattern="^[0-9]{1,5}$")] | None = None
-    """`next` of the page before: results then go on behind it. Vectors that come and go meanwhile move others."""
+    """`next` of the page before: results then go on behind it. Vectors that come and go meanwhile move others. Where
+    vectors are compared exactly, the order is that of these similarities among each fifty or 5 k candidates.
+    """
     filter: Filter | None = None
     """Tags that a vector must have; `tag` is short for one."""
     include: Annotated[tuple[Literal["tags"], ...], Field(max_length=1)] = ()
@@ -112,5 +130,5 @@ class SearchOptions(Frozen):
 
 
 def compared_exactly(k: int) -> int:
-    """Return the number of candidates to compare exactly for k results, if an index stores vectors."""
-    return max(50, 5 * k)
+    """Return the number of candidates to compare exactly for k results, if an index stores vectors: a multiple of k."""
+    return max(5, -(-50 // k)) * k

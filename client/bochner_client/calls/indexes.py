@@ -7,7 +7,7 @@ from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
 from bochner_client.pages import IndexPage, VectorPage
 from bochner_client.progress import Progress
-from bochner_client.records import Duplicates, IndexRecord, SearchResult, Upserted, VectorRecord
+from bochner_client.records import Duplicates, IndexRecord, RefusedVector, SearchResult, Upserted, VectorRecord
 from bochner_client.requests import (
     Flow,
     Request,
@@ -123,8 +123,13 @@ def upsert_vectors(
     tags: Iterable[object] | None = None,
     *,
     on_zero: Literal["refuse", "skip"] = "refuse",
+    unless_similar: float | None = None,
+    dry_run: bool = False,
 ) -> Request[Upserted]:
     """Put vectors into an index, replacing those with the same ids. Either all vectors are put or none.
+
+    With `unless_similar`, vectors that are similar to others are refused, and all others put, whatever other clients do
+    at the same time.
 
     Args:
         name: name of the index.
@@ -134,9 +139,12 @@ def upsert_vectors(
         tags: a tag or a list of tags for each vector, by which searches can filter; missing values for vectors
             without a tag. Without `tags`, vectors that are replaced keep theirs.
         on_zero: `skip` to leave out vectors that are all zero, which kernel gmm gives no codes.
+        unless_similar: similarity from which a vector is refused, to one of the index or one before it in `vectors`.
+        dry_run: whether to return what would be done, and store nothing.
 
     Returns:
-        The number of vectors; its `skipped` has the ids of those left out.
+        The number of vectors that are put. Its `skipped` has the ids of those left out. With `unless_similar`, its
+        `inserted` and `refused` say which vectors are put, and which are like others.
 
     Raises:
         InvalidInput: a row has no codes, or ids or tags are not valid.
@@ -151,7 +159,11 @@ def upsert_vectors(
     return Request(
         method="POST",
         path=address("v1", "indexes", name, "vectors"),
-        params={"on_zero": None if on_zero == "refuse" else on_zero},
+        params={
+            "on_zero": None if on_zero == "refuse" else on_zero,
+            "unless_similar": unless_similar,
+            "dry_run": dry_run or None,
+        },
         body=written_json(body),
         reads=as_json(_upserted),
     )
@@ -160,6 +172,8 @@ def upsert_vectors(
 def _upserted(document: Mapping[str, Any]) -> Upserted:
     found = Upserted(document["upserted"])
     found.skipped = (*document.get("skipped", ()),)
+    found.inserted = (*document.get("inserted", ()),)
+    found.refused = (*map(RefusedVector.read, document.get("refused", ())),)
     return found
 
 
@@ -278,34 +292,69 @@ def search_index(
 
 
 def find_duplicates(
-    name: str, min_similarity: float, *, timeout: float | None = None, progress: Progress = False
+    name: str,
+    min_similarity: float,
+    *,
+    answer: Literal["pairs", "clusters"] | None = None,
+    exact: bool | None = None,
+    linkage: Literal["single", "representative"] = "single",
+    keep_which: Literal["first", "longest"] = "first",
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
+    timeout: float | None = None,
+    progress: Progress = False,
 ) -> Flow[Duplicates]:
-    """Find clusters of vectors in an index that are connected by pairs of at least the given estimated similarity.
+    """Find the pairs of vectors in an index that have at least the given similarity, or clusters of them.
 
     Args:
         name: name of the index.
         min_similarity: above 0, at most 1. The lower it is, the longer the search takes.
-        timeout: seconds to wait for the job that finds the clusters.
+        answer: `pairs` for all pairs, `clusters` for clusters with the vector of each to keep; None for ids alone.
+        exact: whether pairs are compared exactly whose estimates are within three standard errors of `min_similarity`.
+            None: if `answer` is given and the index keeps vectors.
+        linkage: `single` for clusters whose vectors are linked by pairs, `representative` for clusters of vectors that
+            are all similar to the one to keep.
+        keep_which: vector of a cluster to keep: the `first` id, or the `longest`, with the most entries that are not 0.
+        filter: `{"all": [tags], "any": [tags], "none": [tags]}` that vectors must have; None for all vectors.
+        timeout: seconds to wait for the job that finds them.
         progress: True for a progress bar, or a function that is called with each event of the job.
 
     Returns:
-        The clusters.
+        The pairs or clusters.
 
     Raises:
         JobFailed: the job failed, for example because the index was deleted meanwhile.
         TimeoutError: the job has not ended in time. It goes on.
     """
-    job = yield from start_duplicates(name, min_similarity)
+    job = yield from start_duplicates(
+        name,
+        min_similarity,
+        answer=answer,
+        exact=exact,
+        linkage=linkage,
+        keep_which=keep_which,
+        filter=filter,
+    )
     return Duplicates.read((yield from wait_for_result(job, timeout=timeout, progress=progress)))
 
 
-def start_duplicates(name: str, min_similarity: float) -> Flow[str]:
+def start_duplicates(
+    name: str,
+    min_similarity: float,
+    *,
+    answer: Literal["pairs", "clusters"] | None = None,
+    exact: bool | None = None,
+    linkage: Literal["single", "representative"] = "single",
+    keep_which: Literal["first", "longest"] = "first",
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
+) -> Flow[str]:
     """Start a job that finds the duplicates in an index; arguments are those of `find_duplicates`."""
+    body: dict[str, Any] = {"min_similarity": min_similarity, "linkage": linkage, "keep_which": keep_which}
+    body |= {"answer": answer, "exact": exact, "filter": filter}
     request = Request(
         method="POST",
         path=address("v1", "indexes", name, "duplicates"),
         headers={"Prefer": "respond-async"},
-        body=written_json({"min_similarity": min_similarity}),
+        body=written_json({member: value for member, value in body.items() if value is not None}),
         reads=as_json(lambda record: str(record["id"]), 202),
     )
     return (yield from exchange(request))

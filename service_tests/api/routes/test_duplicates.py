@@ -31,3 +31,22 @@ def test_what_cannot_be_asked_is_refused(http: httpx.Client, name: str) -> None:
     for body, at in (({}, "/min_similarity"), ({"min_similarity": 1.01}, "/min_similarity")):
         assert_problem(http, http.post(f"{path}/duplicates", json=body), 422, "invalid-input", at)
     assert_problem(http, http.post("/v1/indexes/none/duplicates", json={"min_similarity": 1}), 404, "index-not-found")
+
+
+def test_pairs_and_clusters_with_the_vector_to_keep_are_answered(http: httpx.Client, name: str) -> None:
+    path = made(http, name, keep="vectors")
+    rows = [[1.0, 2, 0, 0, 1], [1, 2, 0, 0, 1], [-5, 0, 1, 1, 0]]
+    upserted(http, path, [3, "a", 1], rows, [["x"], ["x", "y"], None])
+    asked = {"min_similarity": 0.9, "answer": "clusters", "linkage": "representative"}
+    answer = http.post(f"{path}/duplicates", json=asked, headers=WAIT).json()
+    assert answer["clusters"] == [{"keep": 3, "ids": [3, "a"], "similarity_to_kept": [1, 1]}]
+    assert "pairs" not in answer
+    pairs = {"min_similarity": 0.9, "answer": "pairs"}
+    answer = http.post(f"{path}/duplicates", json=pairs, headers=WAIT).json()
+    ((pair,), size) = answer["pairs"], answer["size"]
+    assert ({pair["a"], pair["b"]}, pair["exact"], size) == ({3, "a"}, 1, 3)
+    answer = http.post(f"{path}/duplicates", json={**pairs, "filter": {"none": ["y"]}}, headers=WAIT).json()
+    assert (answer["pairs"], answer["size"]) == ([], 2)
+    for member, value in (("answer", "all"), ("linkage", "none"), ("keep_which", "last"), ("filter", {"each": []})):
+        told = http.post(f"{path}/duplicates", json={**asked, member: value})
+        assert assert_problem(http, told, 422, "invalid-input")["errors"][0]["pointer"].startswith(f"/{member}")

@@ -36,10 +36,16 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     assert sorted(like.ids) == [1, 2]
     assert ask.upsert_vectors(name, [7, 8], [[0, 0, 0], [0, 0, 1]], on_zero="skip").skipped == (7,)
     ask.delete_vector(name, 8)
+    added = ask.upsert_vectors(name, ["twin"], ROWS[1:2], unless_similar=0.9, dry_run=True)
+    assert (added, added.inserted, [(one.id, one.like) for one in added.refused]) == (0, (), [("twin", "1")])
     ask.upsert_vectors(name, ["twin"], ROWS[1:2])
     alike = ask.find_duplicates(name, 1.0)
     assert (alike.clusters, alike.size, alike.min_similarity) == ([["1", "twin"]], 4, 1.0)
     assert ask.start_duplicates(name, 1.0).wait()["clusters"] == alike.clusters
+    kept = ask.find_duplicates(name, 0.9, answer="clusters", linkage="representative")
+    assert (kept.clusters, kept.similarity_to_kept, kept.pairs) == ([["1", "twin"]], [[1, 1]], ())
+    (pair,) = ask.find_duplicates(name, 0.9, answer="pairs").pairs
+    assert {pair.a, pair.b} == {"1", "twin"}
     with pytest.raises(MapInUse) as used:
         ask.delete_map(name)
     assert used.value.indexes == [name]

@@ -1,10 +1,12 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
--- memory ('' for no limit) and those of a vector without its id, owner who adds them; then for each vector its id, the
--- mark of its tags with its codes, the vector itself ('' if not kept), and the text of its tags. Ids are distinct. Without
--- a mark before its codes, a vector keeps the tags that it has. Returns the limit that would be exceeded, if any; nil if
--- the index is gone.
+-- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
+-- ('' for any); then for each vector its id, the mark of its tags with its codes, the vector itself ('' if not kept), and
+-- the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it has. Returns
+-- the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the revision is
+-- another; nil if the index is gone.
 if not is_there() then return false end
-local BY, FIRST, stride, size, bytes = ARGV[7], 8, tonumber(ARGV[2]), state('size'), state('bytes')
+if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
+local BY, FIRST, stride, size, bytes = ARGV[7], 9, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown, changes, texts = 0, {}, {}
 for i = FIRST, #ARGV, 4 do
@@ -25,6 +27,7 @@ for i = FIRST, #ARGV, 4 do
   end
 end
 local tags, of_tags, in_memory = counted(changes, texts)
+if in_memory > 0 and state('tags') + in_memory > MOST_TAGS then return {'tags', state('tags') + in_memory} end
 grown = grown + of_tags + bytes_of_blocks(size + n_new, stride) - bytes_of_blocks(size, stride)
 if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
   local most, wanted = tonumber(ARGV[5]), (size + n_new) * tonumber(ARGV[6]) + of_ids + state('tags') + in_memory

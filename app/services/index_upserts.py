@@ -1,0 +1,204 @@
+"""Insertion of vectors into indexes: all of a batch, or those that are like no other."""
+
+import time
+from collections.abc import Callable, Sequence
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from app.core.arrays import Rows
+from app.core.errors import InvalidInput
+from app.core.indexes import labels
+from app.core.indexes.banding import Codes
+from app.core.indexes.labels import pack_rows
+from app.core.indexes.options import Batch, CheckCount, SearchOptions
+from app.services.cache import latest
+from app.services.datasets import Datasets, at_their_datasets
+from app.services.index_images import Images, Seen
+from app.services.index_search import Search
+from app.services.indexes import Indexes, OpenIndex
+from app.services.limits import Limits
+from app.services.vectors import warnings_of
+from app.store.errors import Gone, StoreUnavailable
+from app.store.indexes import Entry, IndexFull, IndexStore
+
+Alike = dict[int, dict[str, Any]]
+"""Vectors of a batch that are like others, by their numbers: the members of `RefusedVector` without the id."""
+
+_NUMBERS = "similarity", "exact"
+# A vector is written again when one before it is deleted.
+_MOST_VECTOR_BYTES = 1 << 20
+# How long a batch is compared with the vectors that others put into the index meanwhile.
+_COMPARING_SECONDS = 20.0
+
+
+class Rule(NamedTuple):
+    """Which vectors of a batch are put into an index."""
+
+    skips: bool = False
+    """Whether vectors that have no codes are left out."""
+    unless_similar: float | None = None
+    """Similarity from which a vector is refused, to one of the index or to one before it in the batch."""
+    is_dry: bool = False
+    """Whether nothing is stored."""
+
+
+_ALL = Rule()
+
+
+class Upserted(NamedTuple):
+    """What an upsert has done."""
+
+    inserted: list[int | str]
+    """Ids of the vectors that are stored, or would be."""
+    skipped: list[int | str]
+    """Ids of the vectors that have no codes."""
+    refused: list[dict[str, Any]]
+    """Each vector that is like another, see `RefusedVector`."""
+    warnings: tuple[str, ...]
+    """Doubts about the codes, one sentence each."""
+
+
+class _Prepared(NamedTuple):
+    """A batch that is valid."""
+
+    keys: Sequence[bytes]
+    tags: Sequence[tuple[bytes, bytes]]
+    """Mark of each vector's tags, and the tags as a JSON list."""
+    rows: Rows
+    vectors: Sequence[bytes]
+    """The rows as they are stored; empty if the index keeps codes alone."""
+    codes: Codes
+    skipped: list[int | str]
+    warnings: tuple[str, ...]
+
+
+class IndexUpserts:
+    """Puts vectors into indexes. Methods raise what `Indexes.open` raises, and may use `threads` threads."""
+
+    def __init__(
+        self, store: IndexStore, indexes: Indexes, images: Images, datasets: Datasets, limits: Limits, threads: int
+    ) -> None:
+        self._store, self._indexes, self._images = store, indexes, images
+        self._datasets, self._limits, self._threads = datasets, limits, threads
+
+    def upsert(
+        self, name: str, read: Callable[[int, CheckCount], Batch], rule: Rule = _ALL, owner: str = ""
+    ) -> Upserted:
+        """Put the vectors of a batch into an index, in one step; they replace vectors with the same ids.
+
+        `read` receives the length of a row, and a function that checks the number of vectors. The vectors count towards
+        `owner`'s quota, whoever created the index. If vectors are refused that are similar to others, no vector that
+        somebody else puts in meanwhile is overlooked.
+
+        Raises:
+            InvalidInput: a vector has no codes; ids or tags are invalid, or their number differs from that of the
+                vectors; or an id occurs twice.
+            TooLarge: there are too many vectors for one request, or for the memory of a process.
+            QuotaExceeded: there is no room for the vectors.
+        """
+
+        def put() -> Upserted:
+            opened = self._indexes.open(name)
+            batch = self._prepare(opened, read, rule.skips)
+            alike = self._put(opened, batch, rule, owner)
+            ids = [labels.read(key) for key in batch.keys]
+            refused = [{"id": ids[i], **one} for i, one in sorted(alike.items())]
+            return Upserted(
+                [one for i, one in enumerate(ids) if i not in alike], batch.skipped, refused, batch.warnings
+            )
+
+        return latest(put)
+
+    def _prepare(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], skips: bool) -> _Prepared:
+        feature_map, check = opened.feature_map, self._limits.check_batch
+        batch = read(feature_map.spec.input_dim, check)
+        given = self._datasets.read_rows({"vectors": batch.vectors}, feature_map.spec.gate)
+        rows = given.rows["vectors"]
+        n = int(rows.shape[0])
+        check(n)
+        if batch.ids is None and "vectors" not in given.ids:
+            raise InvalidInput("the member ids is missing: each vector needs an id", "/ids")
+        ids = given.ids["vectors"].to_list() if batch.ids is None else batch.ids
+        for member, came in (("ids", ids), ("tags", batch.tags)):
+            if came is not None and len(came) != n:
+                raise InvalidInput(f"expected {n} {member}, one for each vector, got {len(came)}", f"/{member}")
+        keys = labels.encode_ids(ids, "/ids")
+        tags = [(b"", b"")] * n  # for vectors that keep the tags that they have
+        if batch.tags is not None:
+            tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(batch.tags)]
+        self._limits.check_operations(feature_map.operations(rows), n)
+        has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
+        skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
+        if skipped:
+            rows, n = rows[has_code], n - len(skipped)
+            keys, tags = [*compress(keys, has_code)], [*compress(tags, has_code)]
+        vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n
+        if (longest := max(map(len, vectors), default=0)) > _MOST_VECTOR_BYTES:
+            detail = f"vectors take at most {_MOST_VECTOR_BYTES} bytes in an index that keeps them, got {longest}"
+            raise InvalidInput(detail, f"/vectors/{[*map(len, vectors)].index(longest)}")
+        of_tags = sum(len(text) for _, text in tags)
+        self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes + of_tags)
+        with at_their_datasets(given.references):
+            codes = opened.codes.pack(feature_map, rows)
+        return _Prepared(keys, tags, rows, vectors, codes, skipped, warnings_of(feature_map, given.rows))
+
+    def _put(self, opened: OpenIndex, batch: _Prepared, rule: Rule, owner: str) -> Alike:
+        """Store the vectors that are like no other; return the others, by their numbers in the batch.
+
+        The store refuses them if the index has changed meanwhile. Then they are compared with what is new in it.
+        """
+        entries = [
+            Entry(key, mark + code.tobytes(), vector, text)
+            for key, (mark, text), code, vector in zip(batch.keys, batch.tags, batch.codes, batch.vectors, strict=True)
+        ]
+        alike: Alike = {}
+        seen, ends_at = None, time.monotonic() + _COMPARING_SECONDS
+        while True:
+            found = alike
+            if rule.unless_similar is not None:
+                found, seen = self._compare(opened, batch, rule.unless_similar, alike, seen)
+            wanted = [one for i, one in enumerate(entries) if i not in found]
+            revision = None if seen is None else seen.revision
+            if not wanted or rule.is_dry or self._store_entries(opened, wanted, owner, revision):
+                return found
+            if time.monotonic() > ends_at:
+                raise StoreUnavailable(
+                    f"index {opened.manifest.name!r} changes faster than vectors are compared with it"
+                )
+            again = self._indexes.open(opened.manifest.name)
+            if again.manifest.token != opened.manifest.token:
+                raise Gone
+            opened = again
+
+    def _store_entries(self, opened: OpenIndex, entries: list[Entry], owner: str, revision: int | None) -> bool:
+        room = self._images.room(opened.manifest)
+        try:
+            return self._store.upsert(opened.manifest, entries, room, owner, revision)
+        except IndexFull as full:
+            raise self._images.refusal(full) from full
+
+    def _compare(
+        self, opened: OpenIndex, batch: _Prepared, similarity: float, alike: Alike, before: Seen | None
+    ) -> tuple[Alike, Seen]:
+        """Compare vectors with those of the index, add to `alike` those that are like one, and then with each other.
+
+        With the snapshot of an earlier comparison, only what has changed in the index since is looked at. Returns all
+        that are like another, and the snapshot of the index.
+        """
+        left = np.array([i for i in range(len(batch.keys)) if i not in alike], np.intp)
+        options = SearchOptions(k=1, min_similarity=similarity, scan=True)
+        with self._images.seen(opened.manifest, opened.state) as seen:
+            among = None if before is None else seen.changed_since(before)
+            own = [batch.keys[i] for i in left]
+            search = Search(self._store, self._limits, opened, seen.image, options, self._threads, own=own, among=among)
+            for i, one in zip(left.tolist(), search.results_with(batch.rows[left], batch.codes[left]), strict=True):
+                if one["ids"]:
+                    alike[i] = {"like": one["ids"][0]} | {key: one[key][0] for key in _NUMBERS if key in one}
+            left = np.array([i for i in left.tolist() if i not in alike], np.intp)
+            within = search.alike(batch.rows[left], batch.codes[left])
+        each = {
+            int(left[i]): {"like": labels.read(batch.keys[left[j]]), **numbers} for i, (j, numbers) in within.items()
+        }
+        return alike | each, seen

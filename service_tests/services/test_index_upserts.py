@@ -1,0 +1,129 @@
+"""Vectors that are like others are not put into an index, whoever puts them there."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import redis
+from scipy.sparse import csr_array
+
+from app.container import Container
+from app.core.arrays import Rows
+from app.core.indexes.options import Batch
+from app.services.index_upserts import Rule, Upserted
+from app.services.indexes import AskedIndex
+from service_tests.races import at_once
+from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
+
+
+@pytest.fixture
+def url(client: redis.Redis, store_url: str) -> str:
+    """An empty store."""
+    assert client.dbsize() == 0
+    return store_url
+
+
+def put(service: Container, ids: Sequence[object], rows: Rows, least: float | None, is_dry: bool = False) -> Upserted:
+    rule = Rule(unless_similar=least, is_dry=is_dry)
+    return service.index_upserts.upsert("i", lambda *_: Batch(rows, ids, None), rule)
+
+
+@pytest.mark.parametrize(("spec", "kernel"), [(GMM, min_max), (SIGNED, gaussian)])
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_those_are_refused_that_are_exactly_as_similar_to_one_before(
+    url: str, spec: dict[str, Any], kernel: Any, is_sparse: bool
+) -> None:
+    rows, least = crowded(np.random.default_rng(8), 240), 0.75
+    service = service_with(url, spec, keep="vectors")
+    similarity = kernel(rows, rows)
+    kept, refused = list[int](), dict[int, Any]()
+    for first in (0, 60, 200):
+        some = range(first, {0: 60, 60: 200, 200: 240}[first])
+        before = [*kept]
+        for i in some:
+            # One of the index comes first, even if one of the batch is more similar.
+            for others in (before, [j for j in kept if j not in before]):
+                if others and similarity[i, others].max() >= least:
+                    refused[i] = others[int(similarity[i, others].argmax())]
+                    break
+            else:
+                kept.append(i)
+        part: Rows = csr_array(rows[some.start : some.stop]) if is_sparse else rows[some.start : some.stop]
+        for is_dry in (True, False):
+            answer = put(service, [*some], part, least, is_dry)
+            assert answer.inserted == [i for i in some if i in kept]
+            assert {one["id"]: one["like"] for one in answer.refused} == {i: refused[i] for i in some if i in refused}
+            for one in answer.refused:
+                assert one["exact"] == pytest.approx(similarity[one["id"], one["like"]], rel=1e-9)
+                assert abs(one["similarity"] - one["exact"]) < 0.2  # more than four standard errors
+        assert service.index_vectors.count("i", None) == len(kept)
+    assert min(len(kept), len(refused)) > 25
+
+
+@pytest.mark.parametrize("bands", [{}, {"bands": 64, "rows_per_band": 4}])
+def test_codes_decide_where_no_vectors_are_kept(url: str, bands: dict[str, Any]) -> None:
+    """By the share of hashes that agree, of 8 bits: it is J + (1 - J) / 256 on average."""
+    rows, least = crowded(np.random.default_rng(9), 200), 0.75
+    service = service_with(url, GMM, **bands)
+    opened = service.indexes.open("i")
+    codes = opened.codes.pack(opened.feature_map, rows)
+    estimates = ((codes[:, None] == codes).mean(axis=2) - 1 / 256) / (1 - 1 / 256)
+    kept = list[int]()
+    for i in range(200):
+        answer = put(service, [i], rows[i : i + 1], least)
+        is_like = bool(kept) and estimates[i, kept].max() >= least - 1e-9
+        assert (answer.inserted, len(answer.refused)) == (([], 1) if is_like else ([i], 0))
+        if is_like:
+            (one,) = answer.refused
+            assert set(one) == {"id", "like", "similarity"}
+            assert one["similarity"] == pytest.approx(estimates[i, kept].max(), abs=1e-6)
+            assert estimates[i, one["like"]] == estimates[i, kept].max()
+        else:
+            kept.append(i)
+    again = service_with(url, GMM, **bands)
+    again.indexes.delete("i")
+    again.indexes.create("i", AskedIndex(map="m", **bands), None)
+    assert put(again, [*range(200)], rows, least).inserted == kept
+    assert min(len(kept), 200 - len(kept)) > 25
+
+
+def test_a_vector_is_not_like_its_own_earlier_version(url: str) -> None:
+    service = service_with(url, GMM, keep="vectors")
+    rows = np.array([[1.0, 2, 3, 4, 5], [9, 0, 0, 0, 1], [1, 2, 3, 4, 5.1]])
+    assert put(service, ["a", "b"], rows[:2], 0.9).inserted == ["a", "b"]
+    for _ in range(2):  # a call that is repeated gives the same answer
+        answer = put(service, ["a", "b", "c"], rows, 0.9)
+        assert answer.inserted == ["a", "b"]
+        assert [(one["id"], one["like"]) for one in answer.refused] == [("c", "a")]
+    answer = put(service, ["b"], rows[2:], 0.9)  # the version that is there stays
+    assert [(one["id"], one["like"]) for one in answer.refused] == [("b", "a")]
+    shown = service.index_vectors.get("i", "b", has_vector=True)
+    assert shown["vector"].tolist() == [9, 0, 0, 0, 1]
+    assert put(service, ["b"], rows[2:], None).inserted == ["b"]
+
+
+def test_writers_at_once_put_no_two_that_are_similar(url: str) -> None:
+    """10,000 vectors by two processes: 40 centres, and all around one are similar. A third changes the index too."""
+    centres = np.random.default_rng(5).gamma(0.3, size=(40, 5)).astype(np.float32)
+    far = -np.ones((1, 5))
+    services = [service_with(url, GMM, bands=64, rows_per_band=4) for _ in range(3)]
+
+    def write(writer: int) -> None:
+        service, rng = services[writer], np.random.default_rng(writer)
+        for batch in range(200):
+            if writer == 2:
+                put(service, ["other"], far, None)
+                service.index_vectors.remove("i", "other")
+                continue
+            which = rng.integers(40, size=25)
+            rows = centres[which] * np.exp(rng.normal(0, 0.01, (25, 5)))
+            put(service, [f"{writer} {batch} {i} {which[i]}" for i in range(25)], rows, 0.6)
+
+    at_once(3, write)
+    there, before = [], None
+    while before != 0:
+        page, before = services[0].index_vectors.read_page("i", before, 1000, None, as_text=False)
+        there += [int(one["id"].rpartition(" ")[2]) for one in page]
+    assert 20 < len(there) <= 40
+    assert len({*there}) == len(there)
