@@ -24,6 +24,8 @@ M = TypeVar("M", bound=Manifest)
 T = TypeVar("T", bound=Sized)
 Found = TypeVar("Found")
 
+# Memory of an object in the cache whose `bytes` are 0.
+_BYTES_PER_ENTRY = 4096
 # A thing that is replaced as often as this, each time just before it is read, is damaged.
 _MOST_READS = 32
 
@@ -41,7 +43,9 @@ class Cache:
 
     def __init__(self, cache_bytes: int, used: Callable[[bool], None] = lambda _: None) -> None:
         self._used = used
-        self._cache: cachetools.LRUCache[str, Any] = cachetools.LRUCache(cache_bytes, getsizeof=lambda kept: kept.bytes)
+        self._cache: cachetools.LRUCache[str, Any] = cachetools.LRUCache(
+            cache_bytes, getsizeof=lambda kept: kept.bytes + _BYTES_PER_ENTRY
+        )
         # Threads that need the same object wait for the first of them to load it.
         self._condition = threading.Condition()
 

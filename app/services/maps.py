@@ -164,6 +164,10 @@ class ArrayKind(NamedTuple):
     """Whether the array has the same bits everywhere; if not, it is computed on request."""
 
 
+# Memory of the numbers of a spec, for each character of its text.
+_BYTES_PER_CHARACTER = 24
+
+
 class Maps:
     """Maps of the service.
 
@@ -361,8 +365,10 @@ class Maps:
         return RowBlocks(shape, dtype, blocks, lambda _: next(read))
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
-        _, spec = self._spec_of(manifest)
-        return open_map(spec, self._store.read_all(manifest), self._threads)
+        text, spec = self._spec_of(manifest)
+        opened = open_map(spec, self._store.read_all(manifest), self._threads)
+        opened.bytes += _BYTES_PER_CHARACTER * len(text)
+        return opened
 
     def _spec_of(self, manifest: MapManifest) -> tuple[str, MapSpec]:
         """Return the text and the spec of a map; raise if this version does not support it, or if it was changed."""

@@ -406,6 +406,8 @@ MARK_BYTES = 8
 """Bytes of the mark of tags."""
 ENTRY_BYTES = 48
 """Bytes that the store takes for an entry of a large hash beside its value: a slot, a kept vector, a set of tags."""
+KEY_BYTES = 64
+"""Bytes that the store takes for a hash of ids, beside its name and entries."""
 _COUNT_BYTES = 4
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048
@@ -417,6 +419,7 @@ _SHARED = LUA + lua.read(
     MARK=MARK_BYTES,
     SET=BYTES_PER_SET,
     ENTRY=ENTRY_BYTES,
+    KEY=KEY_BYTES,
     PER_MARK=_BYTES_PER_MARK,
     MOST_TAGS=MOST_BYTES_OF_TAGS,
 )

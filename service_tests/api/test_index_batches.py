@@ -115,14 +115,14 @@ def test_too_many_at_once_are_refused(http: httpx.Client, name: str) -> None:
 def test_a_batch_past_the_quota_of_its_owner_is_refused_whole(http: httpx.Client, running: Running, name: str) -> None:
     spec = {**GMM, "s": 64}
     assert put(http, name, spec).status_code == 201
-    key = key_made(running.socket, AskedKey(name=name, role=Role.write, quota=45_500)).key
+    key = key_made(running.socket, AskedKey(name=name, role=Role.write, quota=90_000)).key
     with running.client(**bearer(key)) as owner:
         path = f"/v1/indexes/{name}"
         assert owner.put(path, json={"map": name}).status_code == 201
         upserted(owner, path, [*range(300)], np.ones((300, 5)))
         body = {"ids": [*range(200, 500)], "vectors": np.ones((300, 5)).tolist()}
         told = assert_problem(http, owner.post(f"{path}/vectors", json=body), 507, "quota")
-        assert (told["limit"], told["value"]) == ("key_bytes", 45_500)
+        assert (told["limit"], told["value"]) == ("key_bytes", 90_000)
         assert http.get(path).json()["size"] == 300
         other = key_made(running.socket, AskedKey(name=f"{name}-other", role=Role.write, quota=1000))
         with running.client(**bearer(other.key)) as writer:  # what others have made has no room for it

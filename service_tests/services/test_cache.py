@@ -1,9 +1,16 @@
+import json
 import threading
 from typing import Any, NamedTuple
 
 import pytest
 
+from app.container import Container
+from app.core.progress import Progress
+from app.core.spec import MapSpec
+from app.services import cache
+from app.services.asked import NOTHING, AskedSpec
 from app.services.cache import Cache
+from app.settings import Settings
 from service_tests.races import at_once
 
 
@@ -31,6 +38,32 @@ class Loader:
         return Thing(self._bytes)
 
 
+@pytest.fixture
+def _nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "_BYTES_PER_ENTRY", 0)
+
+
+def test_things_of_no_bytes_go_too() -> None:
+    load = Loader(bytes_each=0)
+    small = Cache(100 * 4096)
+    kept: Any = small.keeping(load)
+    for number in range(101):
+        kept(Listed("m", str(number)))
+    assert (small.entries, small.nbytes) == (100, 100 * 4096)
+
+
+@pytest.mark.usefixtures("client")
+def test_the_numbers_of_a_spec_count(store_url: str) -> None:
+    """Each takes some 90 bytes: in the spec, in its kernel and as an array."""
+    service, n = Container(Settings(redis_url=store_url)), 20_000
+    kernel = {"kind": "gmm", "center": [0.5] * n}
+    spec = {"input_dim": n, "kernel": kernel, "sampler": {"kind": "dart_minhash"}, "s": 8, "seed": 1}
+    service.map_creation.create("m", AskedSpec(MapSpec.model_validate_json(json.dumps(spec)), NOTHING), Progress())
+    service.maps.open("m")
+    assert service.cache.nbytes > 80 * n
+
+
+@pytest.mark.usefixtures("_nothing_beside")
 def test_things_are_kept_by_digest_not_by_name() -> None:
     load = Loader()
     kept: Any = Cache(100).keeping(load)
@@ -42,6 +75,7 @@ def test_things_are_kept_by_digest_not_by_name() -> None:
     assert load.loaded == ["a", "b"]
 
 
+@pytest.mark.usefixtures("_nothing_beside")
 def test_the_least_recently_used_goes_first() -> None:
     load = Loader(bytes_each=40)
     kept: Any = Cache(100).keeping(load)
@@ -50,6 +84,7 @@ def test_the_least_recently_used_goes_first() -> None:
     assert load.loaded == ["a", "b", "c", "b"]
 
 
+@pytest.mark.usefixtures("_nothing_beside")
 def test_many_that_want_one_thing_load_it_once() -> None:
     load, loading = Loader(), threading.Event()
 
@@ -63,6 +98,7 @@ def test_many_that_want_one_thing_load_it_once() -> None:
     assert all(one is found[0] for one in found)
 
 
+@pytest.mark.usefixtures("_nothing_beside")
 def test_what_fails_is_tried_again() -> None:
     outcomes: list[Any] = [ValueError("no"), Thing(1)]
 

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from hashlib import sha1
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from app.core.errors import InvalidInput
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import BLOCK, ENTRY_BYTES, MOST_BYTES_OF_TAGS, NONE_KNOWN, Entry, IndexStore
+from app.store.indexes import BLOCK, ENTRY_BYTES, KEY_BYTES, MOST_BYTES_OF_TAGS, NONE_KNOWN, Entry, IndexStore
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -65,15 +66,19 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
 
 
 def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:
-    """Ids by whom they are put in, and whole blocks by whoever begins them."""
-    account, block, an_id = Account(client), BLOCK * (8 + S), ENTRY_BYTES + 2 * len(entry(100).id)
+    """Ids by whom they are put in, and whole blocks by whoever begins them. Each id is in a hash of its own here."""
+    account, block = Account(client), BLOCK * (8 + S)
     made = indexes.create(new_index(ttl=100), "maker")
+    a_key = KEY_BYTES + len(f"bochner:{{index:i}}:{made.token}:slots.000")
+    an_id = ENTRY_BYTES + 2 * len(entry(100).id) + a_key
+    apart = {sha1(entry(i).id, usedforsecurity=False).hexdigest()[:3]: entry(i) for i in range(999, 99, -1)}
+    some = [*apart.values()]
     account.allow("b", Quota(2 * block + 256 * an_id))
-    indexes.upsert(made, [entry(i) for i in range(100, 200)], by="maker")
+    indexes.upsert(made, some[0:100], by="maker")
     with pytest.raises(QuotaExceeded, match="key_bytes"):
-        indexes.upsert(made, [entry(i) for i in range(150, 485)], by="b")
-    indexes.upsert(made, [entry(i) for i in range(150, 450)], by="b")
-    indexes.upsert(made, [entry(450)], by="c")
+        indexes.upsert(made, some[50:385], by="b")
+    indexes.upsert(made, some[50:350], by="b")
+    indexes.upsert(made, some[350:351], by="c")
 
     def kept() -> list[int]:
         assert_true(client)
@@ -81,10 +86,10 @@ def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Re
 
     assert kept() == [block + 100 * an_id, 2 * block + 250 * an_id, an_id]
     assert account.usage("maker").names == 1
-    indexes.remove(made, entry(100).id, "b")  # whoever takes out makes room for itself
+    indexes.remove(made, some[0].id, "b")  # whoever takes out makes room for itself
     assert kept() == [block + 100 * an_id, 2 * block + 249 * an_id, an_id]
-    for i in range(101, 440):
-        indexes.remove(made, entry(i).id, "maker")  # and may take from others, once nothing of its own is left
+    for one in some[1:340]:
+        indexes.remove(made, one.id, "maker")  # and may take from others, once nothing of its own is left
     assert sum(kept()) == block + 11 * an_id
     assert kept()[0] == 0
     assert indexes.renew(made, 200) is not None
@@ -116,7 +121,7 @@ def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexe
 
 
 def test_a_batch_without_room_is_refused_whole(client: redis.Redis) -> None:
-    most = BLOCK * (8 + S) + 140 * (ENTRY_BYTES + 8)  # a block, and ids
+    most = BLOCK * (8 + S) + 126 * (ENTRY_BYTES + 8 + KEY_BYTES + 44)  # a block, and ids
     indexes = IndexStore(client, Quota(most, 2))
     made = indexes.create(new_index())
     indexes.upsert(made, [entry(i) for i in range(20)])

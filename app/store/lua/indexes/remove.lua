@@ -20,6 +20,7 @@ local mark = redis.call('GETRANGE', at('codes.' .. block), place * stride, place
 local tags, of_tags, in_memory = counted({[mark] = -1}, {})
 gone = gone - of_tags
 redis.call('HDEL', bucket_of(id), id)
+if redis.call('EXISTS', bucket_of(id)) == 0 then gone = gone + KEY + #bucket_of(id) end
 local of_last = ids_of(from)
 local moved = of_last[of + 1]
 of_last[of + 1] = nil

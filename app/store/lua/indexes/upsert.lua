@@ -8,13 +8,15 @@ if not is_there() then return false end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
 local BY, FIRST, stride, size, bytes = ARGV[7], 9, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
-local grown, changes, texts = 0, {}, {}
+local grown, changes, texts, begun = 0, {}, {}, {}
 for i = FIRST, #ARGV, 4 do
   local id, vector = ARGV[i], ARGV[i + 2]
-  local slot = tonumber(redis.call('HGET', bucket_of(id), id))
+  local bucket = bucket_of(id)
+  local slot = tonumber(redis.call('HGET', bucket, id))
   slots[i] = slot
   if not slot then
     n_new, grown, of_ids = n_new + 1, grown + bytes_beside(id, ARGV[3] == '1' and #vector), of_ids + 2 + #id
+    if not begun[bucket] and redis.call('EXISTS', bucket) == 0 then begun[bucket] = true grown = grown + KEY + #bucket end
   elseif ARGV[3] == '1' then
     grown = grown + #vector - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
