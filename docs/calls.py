@@ -226,6 +226,8 @@ def _indexes() -> Iterator[Call]:
     yield Call("search_index", "of_its_own_vectors", name, body=example("search_index.of_its_own_vectors"))
     yield Call("list_vectors", "of_a_tag", name, {"tag": "letters"})
     yield Call("count_vectors", "with_a_filter", name, body=example("count_vectors.with_a_filter"))
+    yield Call("change_tags", "add_and_remove", name, body=example("change_tags.add_and_remove"))
+    yield Call("delete_vectors", "by_ids", name, body=example("delete_vectors.by_ids"))
     yield Call("get_vector", path={**name, "id": "7"})
     yield Call("delete_vector", path={**name, "id": "7"}, status=204)
     yield Call("delete_index", path={"name": "outdated"}, status=204)

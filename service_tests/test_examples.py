@@ -22,9 +22,10 @@ ADDRESSES = {
     **{operation: f"/v1/maps/{{name}}-hashes/{operation}?{{query}}" for operation in ("codes", "similarity")},
     "put_map": "/v1/maps/{name}-new", "put_dataset": "/v1/datasets/{name}?{query}", "create_key": "/v1/keys",
     "diagnose": "/v1/maps/{name}{of}/diagnostics/{kind}", "recommend": "/v1/recommendations",
-    "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors",
+    "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors?{query}",
     "count_vectors": "/v1/indexes/{name}/vectors/count", "search_index": "/v1/indexes/{name}/search",
-    "find_duplicates": "/v1/indexes/{name}/duplicates",
+    "find_duplicates": "/v1/indexes/{name}/duplicates", "delete_vectors": "/v1/indexes/{name}/vectors/delete",
+    "change_tags": "/v1/indexes/{name}/vectors",
     "infer": "/v2/models/{name}/infer", "inference_index": "/v2/repository/index", "advise": "/v1/indexes/advice",
 }  # fmt: skip
 KERNEL, HASHED = {"kind": "gaussian", "length_scale": 2.0}, {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}
@@ -62,7 +63,7 @@ def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str,
     of = "-hashes" if "hashes" in title or "collisions" in title else ""
     address = ADDRESSES[operation].format(name=name, query=".".join(query), kind=title.partition("_")[0], of=of)
     admin = bearer(made(running.socket, AskedKey(name="ops", role=Role.admin)).key) if operation == "create_key" else {}
-    method = "PUT" if operation.startswith("put_") else "POST"
+    method = "PUT" if operation.startswith("put_") else "PATCH" if operation == "change_tags" else "POST"
     asked: dict[str, Any] = {"content": json.dumps(document), "headers": {"Content-Type": JSON, **admin}}
     answer = http.request(method, address, **asked)
     if operation == "put_map" and answer.status_code == 202:

@@ -229,6 +229,13 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/indexes/{name}/vectors/count": [
         Worst("a filter of as many tags as may be", "/v1/indexes/rows/vectors/count", said(filter={member: ["\u0000" * 1024] * 100 for member in ("all", "any", "none")})),
     ],
+    "POST /v1/indexes/{name}/vectors/delete": [
+        Worst("as many ids as may come", "/v1/indexes/rows/vectors/delete", said(ids=[*range(10**6, 10**6 + 10_000)])),
+        Worst("all with a filter", "/v1/indexes/rows/vectors/delete", said(filter={"all": ["\u0000" * 1024] * 100})),
+    ],
+    "PATCH /v1/indexes/{name}/vectors": [
+        Worst("as many ids as may come", "/v1/indexes/rows/vectors", said(ids=[*range(10_000)], add_tags=["\u0000" * 1024] * 16)),
+    ],
     "POST /v1/indexes/{name}/search": [
         Worst("as many vectors are asked for as are kept", "/v1/indexes/rows/search", said(k=1000, ids=[*range(1000)])),
         Worst("as many are compared exactly as may be", "/v1/indexes/rows/search", lambda: b'{"k":1000,"vectors":' + json.dumps([[1] * 1000] * 100).encode() + b"}"),

@@ -228,7 +228,8 @@ ROLES: dict[str, Role | None] = {
     ),
     **dict.fromkeys(("metrics", "problem"), Role.metrics),  # a client that was refused may read why
     **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset"), Role.write),
-    **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "delete_vector"), Role.write),
+    **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "change_tags"), Role.write),
+    **dict.fromkeys(("delete_vector", "delete_vectors"), Role.write),
     **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
 }
 """Role that each operation needs; None for operations that are open to everybody."""
@@ -430,7 +431,7 @@ def _text(credentials: bytes, method: str) -> bytes:
     return b""
 
 
-_METHODS = ("GET", "HEAD", "PUT", "POST", "DELETE")
+_METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
 # Seconds for which a browser may remember the answer to a preflight request.
 _REMEMBERED = 600
 

@@ -156,7 +156,7 @@ def _allowed_methods(request: Request) -> str:
     routes = request.app.router.routes
     return ", ".join(
         method
-        for method in ("GET", "HEAD", "PUT", "POST", "DELETE")
+        for method in ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
         if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
     )
 

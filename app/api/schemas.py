@@ -11,7 +11,7 @@ from typing_extensions import TypedDict
 from app.api.negotiation import WARNING
 from app.api.problems import MEDIA_TYPE
 from app.core.arrays import MAX_DIM
-from app.core.indexes.options import MOST_TAGS, CountOptions, SearchOptions
+from app.core.indexes.options import MOST_TAGS, CountOptions, DeleteOptions, SearchOptions, TagChanges
 from app.core.model import NAME_PATTERN, section_of
 from app.formats import DATASET_FORMATS, FORMATS, RowsFormat
 from app.formats.arrow import Arrow
@@ -381,6 +381,7 @@ def _search_body() -> dict[str, Any]:
     return {**schema, "title": "SearchBody", "properties": rows | schema["properties"]}
 
 
+DELETE_BODY, TAGS_BODY = (body({Json.media_type: {"schema": schema_of(one)}}) for one in (DeleteOptions, TagChanges))
 COUNT_BODY = body({Json.media_type: {"schema": schema_of(CountOptions)}})
 SEARCH_BODY = body({Json.media_type: {"schema": _search_body()}})
 

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from itertools import compress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -12,25 +12,26 @@ from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import Codes
 from app.core.indexes.labels import pack_rows
-from app.core.indexes.options import Batch, CheckCount, SearchOptions
+from app.core.indexes.options import Batch, CheckCount, SearchOptions, TagChanges
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.index_images import Images, Seen
-from app.services.index_search import Search
+from app.services.index_search import Search, read_tags
 from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
 from app.store.errors import Gone, StoreUnavailable
-from app.store.indexes import Entry, IndexFull, IndexStore
+from app.store.indexes import MARK_BYTES, Entry, IndexFull, IndexStore
 
+Changed = TypeVar("Changed")
 Alike = dict[int, dict[str, Any]]
 """Vectors of a batch that are like others, by their numbers: the members of `RefusedVector` without the id."""
 
 _NUMBERS = "similarity", "exact"
 # A vector is written again when one before it is deleted.
 _MOST_VECTOR_BYTES = 1 << 20
-# How long a batch is compared with the vectors that others put into the index meanwhile.
-_COMPARING_SECONDS = 20.0
+# How long a change is tried again because others have changed the index meanwhile.
+_CHANGING_SECONDS = 20.0
 
 
 class Rule(NamedTuple):
@@ -111,6 +112,37 @@ class IndexUpserts:
 
         return latest(put)
 
+    def change_tags(self, name: str, asked: TagChanges, owner: str = "") -> tuple[int, list[int | str]]:
+        """Add and remove tags of vectors, in one step; return how many now have other tags, and ids without a vector.
+
+        Raises:
+            InvalidInput: an id is invalid or occurs twice; a vector would have too many tags, or has one whose text an
+                earlier version did not keep.
+            TooLarge: there are too many ids for one request.
+            QuotaExceeded: there is no room for the tags.
+        """
+        self._limits.check_batch(len(asked.ids))
+        keys = labels.encode_ids(asked.ids, "/ids")
+
+        def change(opened: OpenIndex) -> tuple[int, list[int | str]] | None:
+            entries, missing = [], []
+            for i, one in enumerate(self._store.rows(opened.manifest, keys, tags=True)):
+                if one is None:
+                    missing.append(asked.ids[i])
+                    continue
+                before = read_tags(labels.number(one.row[:MARK_BYTES]), one.tags)
+                if before is None:
+                    raise InvalidInput("the text of its tag is not known: send the vector with its tags", f"/ids/{i}")
+                tags = sorted({*before, *asked.add_tags} - {*asked.remove_tags})
+                if tags != before:
+                    mark, text = labels.encode_tags(tags, f"/ids/{i}")
+                    entries.append(Entry(one.id, mark + one.row[MARK_BYTES:], b"", text))
+            if entries and not self._store_entries(opened, entries, owner, opened.state.revision):
+                return None
+            return len(entries), missing
+
+        return latest(lambda: self._until_unchanged(self._indexes.open(name), change))
+
     def _prepare(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], skips: bool) -> _Prepared:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
@@ -147,30 +179,38 @@ class IndexUpserts:
     def _put(self, opened: OpenIndex, batch: _Prepared, rule: Rule, owner: str) -> Alike:
         """Store the vectors that are like no other; return the others, by their numbers in the batch.
 
-        The store refuses them if the index has changed meanwhile. Then they are compared with what is new in it.
+        If the index has changed meanwhile, the store refuses them. Then they are compared with what is new in it.
         """
         entries = [
             Entry(key, mark + code.tobytes(), vector, text)
             for key, (mark, text), code, vector in zip(batch.keys, batch.tags, batch.codes, batch.vectors, strict=True)
         ]
         alike: Alike = {}
-        seen, ends_at = None, time.monotonic() + _COMPARING_SECONDS
-        while True:
+        seen: Seen | None = None
+
+        def put(opened: OpenIndex) -> Alike | None:
+            nonlocal seen
             found = alike
             if rule.unless_similar is not None:
                 found, seen = self._compare(opened, batch, rule.unless_similar, alike, seen)
             wanted = [one for i, one in enumerate(entries) if i not in found]
             revision = None if seen is None else seen.revision
-            if not wanted or rule.is_dry or self._store_entries(opened, wanted, owner, revision):
-                return found
+            is_put = not wanted or rule.is_dry or self._store_entries(opened, wanted, owner, revision)
+            return found if is_put else None
+
+        return self._until_unchanged(opened, put)
+
+    def _until_unchanged(self, opened: OpenIndex, change: Callable[[OpenIndex], Changed | None]) -> Changed:
+        """Return what `change` does, once the index has not changed between its reading and its writing."""
+        ends_at = time.monotonic() + _CHANGING_SECONDS
+        while (found := change(opened)) is None:
             if time.monotonic() > ends_at:
-                raise StoreUnavailable(
-                    f"index {opened.manifest.name!r} changes faster than vectors are compared with it"
-                )
+                raise StoreUnavailable(f"index {opened.manifest.name!r} changes faster than it can be compared")
             again = self._indexes.open(opened.manifest.name)
             if again.manifest.token != opened.manifest.token:
                 raise Gone
             opened = again
+        return found
 
     def _store_entries(self, opened: OpenIndex, entries: list[Entry], owner: str, revision: int | None) -> bool:
         room = self._images.room(opened.manifest)

@@ -5,22 +5,22 @@ from typing import Any
 
 import numpy as np
 
-from app.core.arrays import PostedRows, Rows
+from app.core.arrays import PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
 from app.core.errors import InvalidOption
 from app.core.indexes import labels
 from app.core.indexes.labels import unpack_rows
-from app.core.indexes.options import MOST_PAGED, Filter, SearchOptions
+from app.core.indexes.options import MOST_PAGED, DeleteOptions, Filter, SearchOptions
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
-from app.services.errors import VectorNotFound
+from app.services.errors import IndexNotFound, VectorNotFound
 from app.services.index_images import Images
 from app.services.index_search import Result, Search, operations_of_filter, read_tags
 from app.services.indexes import Indexes
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
 from app.store.errors import Gone
-from app.store.indexes import MARK_BYTES, IndexStore, StoredRow
+from app.store.indexes import BLOCK, MARK_BYTES, IndexManifest, IndexStore, StoredRow
 
 Warnings = tuple[str, ...]
 """Doubts about the codes, one sentence each."""
@@ -40,6 +40,39 @@ class IndexVectors:
         written = labels.encode_id(vector_id, "")
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
             raise VectorNotFound(name, vector_id)
+
+    def remove_many(self, name: str, asked: DeleteOptions, owner: str = "") -> tuple[int, list[int | str]]:
+        """Remove vectors by their ids, or those whose tags fit a filter; return how many, and the ids without a vector.
+
+        They are removed some at a time. Vectors that get other tags meanwhile stay.
+
+        Raises:
+            InvalidInput: an id is invalid or occurs twice.
+            TooLarge: there are too many ids for one request.
+        """
+        if asked.ids is not None:
+            self._limits.check_batch(len(asked.ids))
+        given = None if asked.ids is None else labels.encode_ids(asked.ids, "/ids")
+
+        def choose() -> tuple[IndexManifest, list[bytes], list[bytes] | None]:
+            opened = self._indexes.open(name)
+            if given is not None or asked.filter is None:
+                return opened.manifest, given or [], None
+            with self._images.looked_at(opened.manifest, opened.state) as image:
+                self._limits.check_operations(operations_of_filter(image))
+                slots = np.flatnonzero(labels.fitting(image.marks, image.tags, asked.filter)).tolist()
+                ids = [labels.at(image.ids[slot // BLOCK], slot % BLOCK) for slot in slots]
+                return opened.manifest, ids, [int(image.marks[slot]).to_bytes(MARK_BYTES, "little") for slot in slots]
+
+        manifest, ids, marks = latest(choose)
+        removed = list[bool]()
+        try:
+            for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
+                removed += self._store.remove_many(manifest, ids[part], owner, None if marks is None else marks[part])
+        except Gone:
+            raise IndexNotFound(name) from None
+        missing = [one for one, there in zip(asked.ids or (), removed, strict=False) if not there]
+        return sum(removed), missing
 
     def get(self, name: str, vector_id: int | str, has_vector: bool) -> dict[str, Any]:
         """Return the tags of a vector and, if wanted, its numbers; VectorNotFound if there is none with this id.
@@ -154,6 +187,8 @@ def _shown(rows: Rows) -> Any:
     return rows[0] if isinstance(rows, np.ndarray) else {"indices": rows.indices, "values": rows.data}
 
 
+# Vectors that one call removes, some milliseconds.
+_REMOVED_AT_ONCE = 100
 # Most bytes of a number in JSON and in memory, for a byte as it is stored.
 _BYTES_PER_NUMBER = 8
 

@@ -225,6 +225,24 @@ class CountAnswer(Described):
     """Number of vectors whose tags fit."""
 
 
+class DeletedVectors(Described):
+    """The result of deleting vectors of an index."""
+
+    deleted: int
+    """Number of vectors that are deleted."""
+    missing: list[int | str]
+    """Ids without a vector."""
+
+
+class ChangedTags(Described):
+    """The result of changing tags of vectors."""
+
+    changed: int
+    """Number of vectors that now have other tags."""
+    missing: list[int | str]
+    """Ids without a vector."""
+
+
 class SearchResult(Described):
     """The vectors found for one query, best first."""
 

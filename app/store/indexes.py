@@ -29,6 +29,7 @@ has the receipts of the last deletions for a while, so that a call repeated afte
 
 import secrets
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
 import numpy as np
@@ -112,7 +113,7 @@ class Entry(NamedTuple):
     row: bytes
     """Mark of the tags, then the codes; or the codes alone, for a vector that keeps its tags if it replaces another."""
     vector: bytes
-    """Vector in its stored form; empty if the index keeps only codes."""
+    """Vector in its stored form; empty if the index keeps only codes, or to keep what is there."""
     tags: bytes = b""
     """Its tags, as a JSON list; empty if it keeps those that it has."""
 
@@ -280,19 +281,28 @@ class IndexStore(LivingStore[IndexManifest]):
         refuse(told, nbytes)
         return True
 
-    @acknowledge()
     def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
         """Remove a vector on behalf of the owner `by`; False if there is none with this id."""
+        return all(self.remove_many(manifest, [vector_id], by))
+
+    @acknowledge()
+    def remove_many(
+        self, manifest: IndexManifest, ids: Sequence[bytes], by: str = "", marks: Sequence[bytes] | None = None
+    ) -> list[bool]:
+        """Remove vectors on behalf of the owner `by`, in one step; return which of them were there.
+
+        With `marks`, only those are removed that still have these tags. All ids must be distinct.
+        """
         kept = "1" if manifest.keep == "vectors" else ""
         if kept:
-            check_room(self._client, 0)  # the vector that moves into the slot is written
-        receipt = secrets.token_bytes(_RECEIPT_BYTES)
-        args: list[bytes | str | int] = [manifest.token, _stride(manifest), kept, vector_id, receipt, by]
+            check_room(self._client, 0)  # vectors that move into the slots are written
+        args: list[Any] = [manifest.token, _stride(manifest), kept, secrets.token_bytes(_RECEIPT_BYTES), by]
+        args += chain.from_iterable(zip(ids, marks or [b""] * len(ids), strict=True))
         with store_errors():
-            removed = cast("int | None", self._remove(keys=[self.key(manifest.name)], args=args))
+            removed = cast("list[int] | None", self._remove(keys=[self.key(manifest.name)], args=args))
         if removed is None:
             raise Gone
-        return bool(removed)
+        return [one == 1 for one in removed]
 
     def look(self, name: str, known: IndexManifest | None = None) -> tuple[IndexManifest, IndexState] | None:
         """Return the manifest and state of an index, None if there is none; one call if `known` is still current."""

@@ -22,8 +22,10 @@ from bochner_client.jobs import AsyncJob, Job
 from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage, VectorPage
 from bochner_client.recommendations import Recommendation
 from bochner_client.records import (
+    ChangedTags,
     CreatedKey,
     DatasetRecord,
+    DeletedVectors,
     Duplicates,
     IndexRecord,
     Info,
@@ -95,6 +97,7 @@ __all__ = [
     "BadRequest",
     "BochnerError",
     "BochnerWarning",
+    "ChangedTags",
     "Client",
     "Conflict",
     "CreatedKey",
@@ -103,6 +106,7 @@ __all__ = [
     "DatasetPage",
     "DatasetRecord",
     "DatasetRows",
+    "DeletedVectors",
     "Duplicates",
     "FeatureMap",
     "Forbidden",

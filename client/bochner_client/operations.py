@@ -39,6 +39,8 @@ class Operations:
     list_vectors = method(indexes.list_vectors)
     iter_vectors = iterating(indexes.iter_vectors)
     count_vectors = method(indexes.count_vectors)
+    delete_vectors = method(indexes.delete_vectors)
+    change_tags = method(indexes.change_tags)
     search_index = method(indexes.search_index)
     find_duplicates = method(indexes.find_duplicates)
     start_duplicates = starting(indexes.start_duplicates)

@@ -219,6 +219,24 @@ class Upserted(int):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DeletedVectors(Record):
+    """The result of deleting vectors of an index."""
+
+    deleted: int
+    missing: list[int | str]
+    """Ids without a vector."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangedTags(Record):
+    """The result of changing tags of vectors."""
+
+    changed: int
+    missing: list[int | str]
+    """Ids without a vector."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pair(Record):
     """Two vectors of an index that are similar."""
 

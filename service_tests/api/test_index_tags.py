@@ -151,3 +151,60 @@ def test_pages_of_a_search_go_on_to_the_end(http: httpx.Client, name: str, keep:
                 exact = [one for page in pages[first // 7 : first // 7 + 8] for one in page[i]["exact"]]
                 assert exact == sorted(exact, reverse=True)
     assert_problem(http, http.post(f"{path}/search", json={**asked, "cursor": "x"}), 422, "invalid-input", "/cursor")
+
+
+@pytest.mark.parametrize("keep", ["codes", "vectors"])
+def test_tags_are_added_and_removed(http: httpx.Client, name: str, keep: str) -> None:
+    path = made(http, name, keep=keep)
+    upserted(http, path, [1, 2, "a", 4], np.eye(4, 5) + 1, [["x"], ["x", "y"], None, ["y"]])
+    before = http.post(f"{path}/search", json={"ids": [1, 2], "k": 3}).json()
+
+    def changed(**body: Any) -> dict[str, Any]:
+        answer = http.patch(f"{path}/vectors", json=body)
+        assert answer.status_code == 200, answer.text
+        told: dict[str, Any] = answer.json()
+        return told
+
+    body = {"ids": [1, 2, "a", "none"], "add_tags": ["z", "x"], "remove_tags": ["y"]}
+    assert changed(**body) == {"changed": 3, "missing": ["none"]}
+    assert changed(**body) == {"changed": 0, "missing": ["none"]}
+    assert listed(http, path) == {1: ["x", "z"], 2: ["x", "z"], "a": ["x", "z"], 4: ["y"]}
+    assert changed(ids=[1, "a"], remove_tags=["x", "z", "none"]) == {"changed": 2, "missing": []}
+    assert listed(http, path) == {1: [], 2: ["x", "z"], "a": [], 4: ["y"]}
+    assert http.post(f"{path}/search", json={"ids": [1, 2], "k": 3}).json() == before
+    many = {"ids": [1, 2], "add_tags": [str(i) for i in range(15)]}
+    assert_problem(http, http.patch(f"{path}/vectors", json=many), 422, "invalid-input", "/ids/1")
+    assert listed(http, path, tag="0") == {}
+    for bad, at in (
+        ({"ids": [1, 1]}, "/ids/1"),
+        ({"ids": []}, "/ids"),
+        ({"ids": [1], "add_tags": [""]}, "/add_tags/0"),
+    ):
+        assert_problem(http, http.patch(f"{path}/vectors", json=bad), 422, "invalid-input", at)
+
+
+@pytest.mark.parametrize("keep", ["codes", "vectors"])
+def test_many_are_deleted_by_ids_or_tags(http: httpx.Client, name: str, keep: str) -> None:
+    path = made(http, name, keep=keep)
+    rows = np.random.default_rng(9).normal(size=(500, 5))
+    upserted(
+        http, path, [*range(500)], rows, [["even", "early"] if i % 2 == 0 and i < 300 else "odd" for i in range(500)]
+    )
+    ids = [*range(100, 400, 3)]
+    answer = http.post(f"{path}/vectors/delete", json={"ids": [*ids, "100", 1000]})
+    assert answer.json() == {"deleted": 100, "missing": ["100", 1000]}
+    answer = http.post(f"{path}/vectors/delete", json={"filter": {"all": ["even"], "none": ["late"]}})
+    left = [i for i in range(500) if i not in ids and not (i % 2 == 0 and i < 300)]
+    assert answer.json() == {"deleted": 400 - len(left), "missing": []}
+    assert {*listed(http, path)} == {*left}
+    results = http.post(f"{path}/search", json={"vectors": rows[left[:5]].tolist(), "k": 1}).json()["results"]
+    assert [one["ids"] for one in results] == [[i] for i in left[:5]]
+    for bad, at in (
+        ({}, ""),
+        ({"ids": [1], "filter": {}}, ""),
+        ({"ids": [1, 1]}, "/ids/1"),
+        ({"ids": [1.5]}, "/ids/0"),
+    ):
+        assert_problem(http, http.post(f"{path}/vectors/delete", json=bad), 422, "invalid-input", at or None)
+    assert http.post(f"{path}/vectors/delete", json={"filter": {}}).json()["deleted"] == len(left)
+    assert (http.get(path).json()["size"], http.get(path).json()["bytes"]) == (0, 0)

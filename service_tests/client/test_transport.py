@@ -39,7 +39,7 @@ def proxy() -> Iterator[tuple[str, list[Any], list[float]]]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815
+        do_PUT = do_POST = do_PATCH = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
             pass

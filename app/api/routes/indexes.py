@@ -12,16 +12,18 @@ from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
-from app.api.schemas import BATCH_BODY, COUNT_BODY, INDEX_BODY, SEARCH_BODY, headers
+from app.api.schemas import BATCH_BODY, COUNT_BODY, DELETE_BODY, INDEX_BODY, SEARCH_BODY, TAGS_BODY, headers
 from app.core.arrays import MAX_ID_BYTES
 from app.core.errors import InvalidOption
-from app.core.indexes.options import CountOptions
+from app.core.indexes.options import CountOptions, DeleteOptions, TagChanges
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
 from app.services.index_upserts import Rule
 from app.services.indexes import (
     AskedIndex,
+    ChangedTags,
     CountAnswer,
+    DeletedVectors,
     IndexPage,
     IndexRecord,
     SearchAnswer,
@@ -210,6 +212,32 @@ async def count_vectors(name: IndexName, request: Request, context: Admitted) ->
     return await context.admission.compute(
         lambda: CountAnswer(count=context.index_vectors.count(name, bodies.parse(CountOptions, body).filter))
     )
+
+
+@router.post("/{name}/vectors/delete", operation_id="delete_vectors", openapi_extra=DELETE_BODY)
+async def delete_vectors(name: IndexName, request: Request, context: Admitted) -> DeletedVectors:
+    """Delete vectors of an index, by their ids or by a filter of their tags. Nothing of them is kept."""
+    posted_format(request, (JSON,))
+    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+
+    def work() -> DeletedVectors:
+        deleted, missing = context.index_vectors.remove_many(name, bodies.parse(DeleteOptions, body), owner)
+        return DeletedVectors(deleted=deleted, missing=missing)
+
+    return await context.admission.compute(work)
+
+
+@router.patch("/{name}/vectors", operation_id="change_tags", openapi_extra=TAGS_BODY)
+async def change_tags(name: IndexName, request: Request, context: Admitted) -> ChangedTags:
+    """Add tags to vectors of an index, and remove others: of all that are there, or of none."""
+    posted_format(request, (JSON,))
+    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+
+    def work() -> ChangedTags:
+        changed, missing = context.index_upserts.change_tags(name, bodies.parse(TagChanges, body), owner)
+        return ChangedTags(changed=changed, missing=missing)
+
+    return await context.admission.compute(work)
 
 
 @router.get("/{name}/vectors/{id:rest}", operation_id="get_vector", response_model=VectorRecord)

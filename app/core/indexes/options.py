@@ -1,12 +1,13 @@
 """Contents of requests to an index: vectors to store, options of searches and of searches for duplicates."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from app.core.arrays import MAX_ID_BYTES, Identified, PostedRows
 from app.core.datasets import Reference
+from app.core.errors import InvalidInput
 from app.core.model import Frozen
 
 CheckCount = Callable[[int], None]
@@ -74,6 +75,35 @@ class CountOptions(Frozen):
     """Tags that the vectors must have; null to count all."""
 
 
+_Ids = Annotated[tuple[int | str, ...], Field(min_length=1, fail_fast=True)]
+
+
+class DeleteOptions(Frozen):
+    """Which vectors to delete: either `ids` or `filter`."""
+
+    ids: _Ids | None = None
+    """Ids of the vectors, each once."""
+    filter: Filter | None = None
+    """Tags that the vectors have."""
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> Self:
+        if (self.ids is None) == (self.filter is None):
+            raise InvalidInput("expected either ids or a filter", "")
+        return self
+
+
+class TagChanges(Frozen):
+    """Tags to add to vectors, and tags to remove from them."""
+
+    ids: _Ids
+    """Ids of the vectors, each once."""
+    add_tags: _Tags = ()
+    """Tags that the vectors have from then on."""
+    remove_tags: _Tags = ()
+    """Tags that they do not have from then on, even if they are among `add_tags`."""
+
+
 class SearchOptions(Frozen):
     """How many vectors to return for each query, and which."""
 
@@ -106,7 +136,7 @@ class SearchOptions(Frozen):
     """`tags`: results have the tags of the vectors."""
     scan: bool = False
     """Whether to look at the codes of all vectors, although the index has bands."""
-    ids: Annotated[tuple[int | str, ...], Field(min_length=1, fail_fast=True)] | None = None
+    ids: _Ids | None = None
     """Ids of vectors of the index that are the queries, in place of `vectors`. A vector is not among its own results.
     """
 

@@ -7,7 +7,16 @@ from bochner_client.calls.jobs import wait_for_job, wait_for_result
 from bochner_client.exchange import exchange, paged
 from bochner_client.pages import IndexPage, VectorPage
 from bochner_client.progress import Progress
-from bochner_client.records import Duplicates, IndexRecord, RefusedVector, SearchResult, Upserted, VectorRecord
+from bochner_client.records import (
+    ChangedTags,
+    DeletedVectors,
+    Duplicates,
+    IndexRecord,
+    RefusedVector,
+    SearchResult,
+    Upserted,
+    VectorRecord,
+)
 from bochner_client.requests import (
     Flow,
     Request,
@@ -185,6 +194,46 @@ def delete_vector(name: str, id: int | str) -> Request[None]:  # noqa: A002 - as
         params={"kind": "string" if isinstance(id, str) else "integer"},
         reads=as_nothing(),
         done_by=frozenset({"vector-not-found"}),
+    )
+
+
+def delete_vectors(
+    name: str,
+    ids: Iterable[object] | None = None,
+    *,
+    filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
+) -> Request[DeletedVectors]:
+    """Delete vectors of an index by their ids, or all whose tags fit a filter; see `search_index`.
+
+    Returns:
+        How many are deleted, and the ids without a vector.
+    """
+    body = {} if ids is None else {"ids": listed(ids, "ids")}
+    return Request(
+        method="POST",
+        path=address("v1", "indexes", name, "vectors", "delete"),
+        body=written_json(body if filter is None else {**body, "filter": filter}),
+        reads=as_json(DeletedVectors.read),
+    )
+
+
+def change_tags(
+    name: str, ids: Iterable[object], *, add: Iterable[str] = (), remove: Iterable[str] = ()
+) -> Request[ChangedTags]:
+    """Add tags to vectors of an index, and remove others.
+
+    Returns:
+        How many vectors now have other tags, and the ids without a vector.
+
+    Raises:
+        InvalidInput: a vector would have too many tags. None is changed.
+    """
+    body = {"ids": listed(ids, "ids"), "add_tags": [*add], "remove_tags": [*remove]}
+    return Request(
+        method="PATCH",
+        path=address("v1", "indexes", name, "vectors"),
+        body=written_json(body),
+        reads=as_json(ChangedTags.read),
     )
 
 

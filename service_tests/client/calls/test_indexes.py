@@ -30,6 +30,7 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
     assert {(one.id, *one.tags) for one in ask.iter_vectors(name)} == {(1, "a"), ("1",), (2, "a", "b")}
     assert [one.id for one in ask.list_vectors(name, tag="b").vectors] == [2]
     assert ask.count_vectors(name, {"any": ["b"]}) == 1
+    assert ask.change_tags(name, ["none"], add=["z"]).missing == ask.delete_vectors(name, ["none"]).missing == ["none"]
     read = ask.get_vector(name, 2, vector=True)
     assert (read.id, read.tags, read.vector) == (2, ["a", "b"], ROWS[2].tolist())
     (like,) = ask.search_index(name, ids=["1"], scan=True)

@@ -1,9 +1,9 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any); then for each vector its id, the mark of its tags with its codes, the vector itself ('' if not kept), and
--- the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it has. Returns
--- the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the revision is
--- another; nil if the index is gone.
+-- ('' for any); then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is
+-- there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it
+-- has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the
+-- revision is another; nil if the index is gone.
 if not is_there() then return false end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
 local BY, FIRST, stride, size, bytes = ARGV[7], 9, tonumber(ARGV[2]), state('size'), state('bytes')
@@ -16,8 +16,9 @@ for i = FIRST, #ARGV, 4 do
   slots[i] = slot
   if not slot then
     n_new, grown, of_ids = n_new + 1, grown + bytes_beside(id, ARGV[3] == '1' and #vector), of_ids + 2 + #id
-    if not begun[bucket] and redis.call('EXISTS', bucket) == 0 then begun[bucket] = true grown = grown + KEY + #bucket end
-  elseif ARGV[3] == '1' then
+    local is_new = not begun[bucket] and redis.call('EXISTS', bucket) == 0
+    if is_new then begun[bucket], grown = true, grown + KEY + #bucket end
+  elseif #vector > 0 then
     grown = grown + #vector - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
   end
   if #ARGV[i + 1] == stride then
@@ -54,7 +55,7 @@ for i = FIRST, #ARGV, 4 do
     if place == 0 then redis.call('SETRANGE', codes, BLOCK * stride - 1, '\0') end
   end
   redis.call('SETRANGE', codes, (place + 1) * stride - #row, row)
-  if ARGV[3] == '1' then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
+  if #ARGV[i + 2] > 0 then redis.call('HSET', touch(at('vectors.' .. block)), place, ARGV[i + 2]) end
   blocks[block] = true
 end
 for block, more in pairs(ids) do
