@@ -216,6 +216,9 @@ def _indexes() -> Iterator[Call]:
     body = {"map": "hashes", "keep": "vectors", "target": target}
     yield Call("put_index", "with_a_target", {"name": "aimed"}, body=body, status=201)
     yield Call("put_index", "by_a_job", {"name": "later"}, headers={"Prefer": "respond-async"}, body=body, status=202)
+    body = {"map": "hashes", "target": {"min_similarity": 0.8, "recall": 0.9}}
+    yield Call("put_index", "for_a_similarity", {"name": "alike"}, body=body, status=201)
+    yield Call("plan_bands", "of_128_hashes", body=example("plan_bands.of_128_hashes"))
     yield Call("list_indexes", query={"limit": 2})
     yield Call("upsert_vectors", "with_tags", name, body=example("upsert_vectors.with_tags"))
     body = example("upsert_vectors.unlike_all_others.unless_similar=0.8")

@@ -25,7 +25,7 @@ ADDRESSES = {
     "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors?{query}",
     "count_vectors": "/v1/indexes/{name}/vectors/count", "search_index": "/v1/indexes/{name}/search",
     "find_duplicates": "/v1/indexes/{name}/duplicates", "delete_vectors": "/v1/indexes/{name}/vectors/delete",
-    "change_tags": "/v1/indexes/{name}/vectors",
+    "change_tags": "/v1/indexes/{name}/vectors", "plan_bands": "/v1/bands",
     "infer": "/v2/models/{name}/infer", "inference_index": "/v2/repository/index", "advise": "/v1/indexes/advice",
 }  # fmt: skip
 KERNEL, HASHED = {"kind": "gaussian", "length_scale": 2.0}, {"kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}}

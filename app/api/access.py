@@ -218,7 +218,7 @@ ROLES: dict[str, Role | None] = {
         (
             *(f"get_{array}" for family in FAMILIES for array in family.fetched),
             *("list_maps", "get_map", "export_map", "transform", "kernel", "codes", "similarity", "diagnose"),
-            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise", "recommend"),
+            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise", "plan_bands", "recommend"),
             *("list_vectors", "get_vector", "count_vectors"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job", "cancel_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),

@@ -100,7 +100,7 @@ class IndexCreation(NamedTuple):
     def _measurement(self, asked: AskedIndex) -> Measurement:
         if asked.target is None:
             raise ValueError("there is no target")
-        wanted = AdviceOptions(map=asked.map, keep=asked.keep, **asked.target.model_dump())
+        wanted = AdviceOptions(map=asked.map, keep=asked.keep, **asked.target.model_dump(exclude={"min_similarity"}))
         try:
             return self.adviser.measurement(wanted)
         except InvalidInput as error:

@@ -17,7 +17,8 @@ from pydantic import Field, model_validator
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
-from app.core.indexes.banding import Banding, Codes, Layout
+from app.core.indexes.banding import Banding, Codes, Layout, banding_for, probability
+from app.core.indexes.options import BandsOptions
 from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Described, Frozen
 from app.core.progress import Pause, no_pause
@@ -51,14 +52,28 @@ Warnings = Annotated[
 
 
 class Target(Frozen):
-    """Requirements for searches of an index, from which its bands are chosen."""
+    """Requirements for searches of an index that choose its bands: `k` and `dataset`, or `min_similarity`."""
 
     recall: float = Field(gt=0, lt=1)
-    """Share of the k most similar vectors that a search is to find, on average."""
-    k: int = Field(ge=1, le=100)
+    """Share of the vectors that a search is to find, on average: of the k most similar ones, or the probability to find
+    one of similarity `min_similarity`.
+    """
+    k: Annotated[int, Field(ge=1, le=100)] | None = None
     """Number of vectors that a search is to find."""
-    dataset: str = Field(pattern=NAME_PATTERN)
+    dataset: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
     """Name of a dataset of rows like those that the index will hold, ideally all of them."""
+    min_similarity: Annotated[float, Field(gt=0, le=1)] | None = None
+    """Similarity of the vectors that a search is to find. No dataset is needed."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.min_similarity is None:
+            if missing := [member for member in ("k", "dataset") if getattr(self, member) is None]:
+                detail = f"a target has k and dataset, or min_similarity; {missing[0]} is missing"
+                raise InvalidInput(detail, f"/target/{missing[0]}")
+        elif self.k is not None or self.dataset is not None:
+            raise InvalidInput("expected k and dataset, or min_similarity, got both", "/target/min_similarity")
+        return self
 
 
 class AskedIndex(Frozen):
@@ -106,6 +121,39 @@ class Searching(NamedTuple):
     """None for a scan."""
     serves: bool
     """Whether searches reach the target."""
+
+
+class Point(Described):
+    """A point of the curve of bands."""
+
+    similarity: float
+    """Similarity of two vectors: the rate at which their hashes agree."""
+    recall: float
+    """Probability that they share a band: 1 − (1 − similarity^rows_per_band)^bands."""
+
+
+class PlannedBands(Described):
+    """Bands of hashes that find similar vectors."""
+
+    bands: int
+    """Number of bands."""
+    rows_per_band: int
+    """Hashes of a band."""
+    recall: float
+    """Probability to find a pair of the requested similarity."""
+    serves: bool
+    """Whether that is the requested recall. If not, there are too few hashes, and these bands are those of most recall.
+    """
+    curve: list[Point]
+    """The recall at similarities from 0 to 1."""
+
+
+def plan_bands(options: BandsOptions) -> PlannedBands:
+    """Return the bands with the fewest candidates that have the recall."""
+    banding, serves = banding_for(options.hashes, options.min_similarity, options.recall)
+    curve = [Point(similarity=i / 20, recall=probability(banding, i / 20)) for i in range(21)]
+    recall = probability(banding, options.min_similarity)
+    return PlannedBands(**banding._asdict(), recall=recall, serves=serves, curve=curve)
 
 
 class IndexRecord(Described):
@@ -517,6 +565,10 @@ class Indexes:
         there = self._map_store.find(asked.map)
         if there is None or there.digest != opened.digest:
             return None, False
+        target = asked.target
+        if target is not None and target.min_similarity is not None:
+            rate = float(codes.law.rates(np.array([target.min_similarity]))[0])
+            searching = Searching(*banding_for(codes.s, rate, target.recall))
         job = None if submit is None else self._jobs.new_id(name)
         banding = asked.banding if searching is None else searching.banding
         manifest = IndexManifest(

@@ -38,6 +38,7 @@ class Operations:
     get_vector = method(indexes.get_vector)
     list_vectors = method(indexes.list_vectors)
     iter_vectors = iterating(indexes.iter_vectors)
+    plan_bands = method(indexes.plan_bands)
     count_vectors = method(indexes.count_vectors)
     delete_vectors = method(indexes.delete_vectors)
     change_tags = method(indexes.change_tags)

@@ -219,6 +219,20 @@ class Upserted(int):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PlannedBands(Record):
+    """Bands of hashes that find similar vectors."""
+
+    bands: int
+    rows_per_band: int
+    recall: float
+    """Probability to find a pair of the requested similarity."""
+    serves: bool
+    """Whether that is the requested recall; if not, there are too few hashes."""
+    curve: list[dict[str, float]]
+    """The recall at similarities from 0 to 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class DeletedVectors(Record):
     """The result of deleting vectors of an index."""
 

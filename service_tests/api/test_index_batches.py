@@ -189,3 +189,23 @@ def test_vectors_that_are_like_others_are_refused(http: httpx.Client, name: str)
     for bad in ("0", "1.1", "nan", "x"):
         refused = http.post(f"{path}/vectors", json=body, params={"unless_similar": bad})
         assert_problem(http, refused, 422, "invalid-input")
+
+
+def test_an_index_gets_bands_for_a_similarity(http: httpx.Client, name: str) -> None:
+    assert put(http, name, {**GMM, "s": 128}).status_code == 201
+    path, target = f"/v1/indexes/{name}", {"min_similarity": 0.8, "recall": 0.95}
+    record = http.put(path, json={"map": name, "target": target}).json()
+    assert (record["status"], record["banding"], record["serves"]) == ("ready", "bands", True)
+    planned = http.post("/v1/bands", json={"hashes": 128, **target}).json()
+    assert (planned["bands"], planned["rows_per_band"], planned["serves"]) == (13, 7, True)
+    assert planned["recall"] == pytest.approx(1 - (1 - 0.8**7) ** 13)
+    assert (record["bands"], record["rows_per_band"]) == (13, 7)
+    for point in planned["curve"]:
+        assert point["recall"] == pytest.approx(1 - (1 - point["similarity"] ** 7) ** 13)
+    assert not http.post("/v1/bands", json={"hashes": 2, "min_similarity": 0.1, "recall": 0.9}).json()["serves"]
+    for bad, at in (({"k": 3}, "min_similarity"), ({"dataset": "d"}, "min_similarity")):
+        refused = http.put(f"{path}-x", json={"map": name, "target": {**target, **bad}})
+        assert_problem(http, refused, 422, "invalid-input", f"/target/{at}")
+    refused = http.put(f"{path}-x", json={"map": name, "target": {"recall": 0.9, "k": 3}})
+    assert_problem(http, refused, 422, "invalid-input", "/target/dataset")
+    assert_problem(http, http.post("/v1/bands", json={"hashes": 0, **target}), 422, "invalid-input", "/hashes")

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from app.api import bodies, long_work
@@ -12,15 +13,18 @@ from app.api.documents import asked_members
 from app.api.long_work import FORMS, answer, answers, job_answer
 from app.api.negotiation import JSON, posted_format
 from app.api.schemas import GIVEN, ROWS, list_of, preferring_body, schema_of, with_warnings
+from app.api.schemas import body as body_of
 from app.core.diagnostics import DIAGNOSTICS
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.answer import Advice
-from app.core.indexes.options import DuplicatesOptions
+from app.core.indexes.options import BandsOptions, DuplicatesOptions
 from app.core.recommendations.candidates import RecommendationOptions
 from app.core.recommendations.trials import Ranking
 from app.formats import Body, option_bodies
 from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
+from app.services import indexes
 from app.services.index_duplicates import DuplicatesAnswer
+from app.services.indexes import PlannedBands
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", default_response_class=Response)
@@ -133,6 +137,22 @@ async def advise(request: Request, context: ContextOf) -> Response:
         return context.adviser.measurement(option_bodies.advice(body, bodies.parse))
 
     return await answer(request, context, FORMS, prepare)
+
+
+@router.post(
+    "/bands",
+    operation_id="plan_bands",
+    tags=["indexes"],
+    response_class=JSONResponse,
+    openapi_extra=body_of({JSON: {"schema": schema_of(BandsOptions)}}),
+)
+async def plan_bands(request: Request, context: ContextOf) -> PlannedBands:
+    """Return how to cut hashes of any MinHash into bands, so that similar pairs share one; nothing is stored."""
+    posted_format(request, (JSON,))
+    with context.admission.inside:
+        body = await bodies.read(request, context, context.limits.check_options)
+        options = await context.admission.compute(lambda: bodies.parse(BandsOptions, body), brief=True)
+        return await context.admission.compute(lambda: indexes.plan_bands(options), brief=True)
 
 
 @router.post(

@@ -98,7 +98,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
 
     def at_once(body: bytearray) -> tuple[AskedIndex, tuple[IndexRecord, bool] | None]:
         asked = bodies.parse(AskedIndex, body)
-        if asked.target is None:
+        if asked.target is None or asked.target.min_similarity is not None:
             return asked, context.indexes.create(name, asked, ttl, owner)
         there = context.indexes.there(name, asked, ttl)
         return asked, None if there is None else (there, False)

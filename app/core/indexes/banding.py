@@ -10,7 +10,7 @@ others. Words are sorted by segments of slots, so that a change of some vectors 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from math import ceil
+from math import ceil, log1p
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,6 +37,9 @@ takes as long as comparing all.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
+_LEAST_SHARED = 1e-12
+
+
 class Banding(NamedTuple):
     """How codes are cut into bands, which determine the buckets."""
 
@@ -44,6 +47,27 @@ class Banding(NamedTuple):
     """Number of bands."""
     rows_per_band: int
     """Number of codes in a band."""
+
+
+def banding_for(n_codes: int, rate: float, recall: float) -> tuple[Banding, bool]:
+    """Return the bands of most codes that two vectors share with probability `recall` if their codes agree at a rate.
+
+    Bands of most codes have the fewest candidates. Also return whether there are any; if not, each code is a band.
+    """
+    for rows_per_band in range(n_codes, 0, -1):
+        shared = rate**rows_per_band
+        if shared >= recall:
+            return Banding(1, rows_per_band), True
+        # A band of so many codes is hardly ever shared, where `shared` is 0 or nearly so.
+        bands = ceil(log1p(-recall) / log1p(-shared)) if shared > _LEAST_SHARED else n_codes + 1
+        if bands * rows_per_band <= n_codes:
+            return Banding(bands, rows_per_band), True
+    return Banding(n_codes, 1), False
+
+
+def probability(banding: Banding, rate: float) -> float:
+    """Return the probability that two vectors share a band if their codes agree at a rate: 1 − (1 − rate^r)^b."""
+    return float(1 - (1 - rate**banding.rows_per_band) ** banding.bands)
 
 
 class Segment(NamedTuple):

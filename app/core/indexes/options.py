@@ -45,6 +45,17 @@ class Filter(Frozen):
     """Tags that it must not have."""
 
 
+class BandsOptions(Frozen):
+    """What bands of hashes are to find."""
+
+    hashes: Annotated[int, Field(ge=1, le=1 << 16)]
+    """Hashes of a set or vector, of any MinHash."""
+    min_similarity: Annotated[float, Field(gt=0, le=1)]
+    """Similarity of pairs that are to be found: the rate at which their hashes agree."""
+    recall: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    """Probability with which such a pair is to be found."""
+
+
 class DuplicatesOptions(Frozen):
     """Which vectors count as duplicates, and what to tell of them."""
 

@@ -12,6 +12,7 @@ from bochner_client.records import (
     DeletedVectors,
     Duplicates,
     IndexRecord,
+    PlannedBands,
     RefusedVector,
     SearchResult,
     Upserted,
@@ -338,6 +339,19 @@ def search_index(
         body=written_json({**sample_members(vectors), **options}),
         reads=as_json(lambda document: tuple(map(SearchResult.read, document["results"]))),
     )
+
+
+def plan_bands(hashes: int, min_similarity: float, recall: float = 0.95) -> Request[PlannedBands]:
+    """Return how to cut hashes of any MinHash into bands, so that similar pairs share one with probability `recall`.
+
+    Args:
+        hashes: hashes of a set or vector.
+        min_similarity: the rate at which hashes of pairs agree that are to be found.
+        recall: probability with which such a pair is to be found.
+    """
+    body = {"hashes": hashes, "min_similarity": min_similarity, "recall": recall}
+    path = address("v1", "bands")
+    return Request(method="POST", path=path, body=written_json(body), reads=as_json(PlannedBands.read))
 
 
 def find_duplicates(
