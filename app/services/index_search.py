@@ -1,6 +1,7 @@
 """Searches of an index: what they cost, the vectors that they find, and their exact similarities."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,10 @@ _BYTES_AT_ONCE = 1 << 22
 _IDS_AT_ONCE = 1000
 # Bytes of vectors in the form in which they are compared exactly.
 _BYTES_COMPARED = 1 << 26
+
+# Most candidates of all queries that are looked at together, and by how many times more are compared exactly where none
+# of those before is similar enough.
+_MOST_HITS, _WIDER = 1 << 20, 16
 
 Result = dict[str, Any]
 """Result of one query: the members of a `SearchResult`."""
@@ -118,6 +123,14 @@ def _n_entries(rows: Rows) -> int:
     return int(np.count_nonzero(rows if isinstance(rows, np.ndarray) else rows.data))
 
 
+def _take_rows(codes: Codes, part: slice) -> Codes:
+    return codes[part]
+
+
+def _take_row(rows: Rows, i: int) -> Rows:
+    return rows[i : i + 1]
+
+
 class Search:
     """Search in a snapshot of an index.
 
@@ -149,6 +162,8 @@ class Search:
         self._comparison = ExactComparison(store, opened, self._spend)
         self.has_more = False
         """Whether a query may have results behind those of this page."""
+        self._full = list[int]()
+        """Queries with as many candidates as are compared exactly."""
         # Candidates of a query, in the order of their codes, that the results of this page are taken from. If they are
         # compared exactly, several pages are taken from the same ones, so that none comes twice.
         at_once = compared_exactly(options.k) if self._exactly else options.k
@@ -163,9 +178,23 @@ class Search:
             rows.shape[0], lambda part: opened.codes.pack(opened.feature_map, rows[part]), lambda i: rows[i : i + 1]
         )
 
-    def results_with(self, rows: Rows, codes: Codes) -> list[Result]:
-        """Return the result of each row, given its packed codes."""
-        return self._find(len(codes), lambda part: codes[part], lambda i: rows[i : i + 1])
+    def most_similar(self, rows: Rows, codes: Codes) -> dict[int, Result]:
+        """Return the most similar vector of each row that has one, given their codes; the options have `k` = 1.
+
+        Where vectors are compared exactly, more of them are until one is found, or none is left that may be similar.
+        """
+        found, own, left, width = dict[int, Result](), self._own, np.arange(len(codes)), self._window.stop
+        while len(left):
+            again = list[int]()
+            for part in row_blocks(len(left), max(1, _MOST_HITS // width)):
+                some = left[part]
+                self._own, self._window = [own[i] for i in some], slice(0, width)
+                self._nbytes, self._full = 0, []
+                results = self._find(len(some), partial(_take_rows, codes[some]), partial(_take_row, rows[some]))
+                found |= {int(i): one for i, one in zip(some, results, strict=True) if one["ids"]}
+                again += [int(some[i]) for i in self._full if int(some[i]) not in found]
+            left, width = np.array(again, np.intp), _WIDER * width
+        return found
 
     def alike(self, rows: Rows, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
         """Find the rows that are like an earlier one that is not such a row itself.
@@ -180,7 +209,7 @@ class Search:
         found = dict[int, tuple[int, dict[str, float]]]()
         kept, n = np.empty(len(codes), np.int64), 0
         for i in np.flatnonzero((near.counts >= 0).sum(axis=1) > 1).tolist():  # all others are near to themselves alone
-            k = compared_exactly(1) if self._exactly else 1
+            k = n if self._exactly else 1
             hits = nearest(codes[i : i + 1], codes, law.s, law.bits, k, kept[:n], least) if n else None
             there = 0 if hits is None else int((hits.slots >= 0).sum())
             if hits is not None and there:
@@ -252,6 +281,8 @@ class Search:
             order = np.argsort(-exact, kind="stable")  # equal ones stay in the order of their codes
             order = order[exact[order] >= (options.min_similarity or -np.inf)]
         order = order[options.first - self._window.start : options.last - self._window.start]
+        if len(every) >= self._window.stop:
+            self._full.append(i)
         self.has_more |= len(order) == options.k or len(every) >= self._window.stop
         ids = [ids[j] for j in order]
         self._take(_CHARACTER_BYTES * sum(map(len, ids)))  # some ids are longer than everything else about a vector

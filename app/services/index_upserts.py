@@ -233,9 +233,8 @@ class IndexUpserts:
             among = None if before is None else seen.changed_since(before)
             own = [batch.keys[i] for i in left]
             search = Search(self._store, self._limits, opened, seen.image, options, self._threads, own=own, among=among)
-            for i, one in zip(left.tolist(), search.results_with(batch.rows[left], batch.codes[left]), strict=True):
-                if one["ids"]:
-                    alike[i] = {"like": one["ids"][0]} | {key: one[key][0] for key in _NUMBERS if key in one}
+            for j, one in search.most_similar(batch.rows[left], batch.codes[left]).items():
+                alike[int(left[j])] = {"like": one["ids"][0]} | {key: one[key][0] for key in _NUMBERS if key in one}
             left = np.array([i for i in left.tolist() if i not in alike], np.intp)
             within = search.alike(batch.rows[left], batch.codes[left])
         each = {

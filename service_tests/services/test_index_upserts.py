@@ -127,3 +127,15 @@ def test_writers_at_once_put_no_two_that_are_similar(url: str) -> None:
         there += [int(one["id"].rpartition(" ")[2]) for one in page]
     assert 20 < len(there) <= 40
     assert len({*there}) == len(there)
+
+
+@pytest.mark.parametrize("n", [40, 300])
+def test_a_copy_is_found_among_any_number_that_are_as_near_by_codes(url: str, n: int) -> None:
+    """In the index, and within a batch: all codes are equal, and vectors differ by less than a thousandth."""
+    service = service_with(url, {**SIGNED, "s": 64}, keep="vectors")
+    rows = 1 + np.random.default_rng(6).normal(0, 1e-4, (n, 5)).astype(np.float32).astype(np.float64)
+    assert put(service, [*range(n)], rows, 1).inserted == [*range(n)]
+    again = put(service, [f"copy of {i}" for i in range(n)], rows, 1)
+    assert (again.inserted, [one["like"] for one in again.refused]) == ([], [*range(n)])
+    both = put(service, [*range(n), *map(str, range(n))], np.concatenate([rows, rows]), 1, is_dry=True)
+    assert both.inserted == [*range(n)]
