@@ -15,9 +15,15 @@ from service_tests.running import Running
 from service_tests.test_transcripts import same_line
 
 ROOT = Path(__file__).parents[2]
-SKLEARN, HOW_TO, BANDS, NEAR = (
+SKLEARN, HOW_TO, BANDS, NEAR, COPIES = (
     ROOT / "docs" / "how-to" / f"{name}.md"
-    for name in ("scikit-learn", "use-the-python-client", "choose-bands", "search-near-neighbours")
+    for name in (
+        "scikit-learn",
+        "use-the-python-client",
+        "choose-bands",
+        "search-near-neighbours",
+        "find-near-duplicates",
+    )
 )
 RUN = """
 import nbformat, nbclient, sys
@@ -27,7 +33,9 @@ BLOCKS = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 
 @pytest.mark.parametrize(
-    "page", with_nightly([ROOT / "client" / "README.md"], [SKLEARN, HOW_TO, BANDS, NEAR]), ids=lambda page: page.name
+    "page",
+    with_nightly([ROOT / "client" / "README.md", COPIES], [SKLEARN, HOW_TO, BANDS, NEAR]),
+    ids=lambda page: page.name,
 )
 def test_a_page_does_what_it_says(
     page: Path,
