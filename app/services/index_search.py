@@ -261,7 +261,9 @@ class Search:
         least = 0 if similarity is None else opened.codes.least(similarity, self._exactly)
         found = []
         for part in row_blocks(n, _BYTES_AT_ONCE // (layout.code_bytes + 2 * bands)):
-            every = search(image, layout, pack(part), k, least, mask, options.scan, self._threads)
+            # All pages of a search look at the same vectors, if the buckets hold enough for the first.
+            enough = self._window.stop - self._window.start + bool(self._own)
+            every = search(image, layout, pack(part), k, least, mask, options.scan, self._threads, enough=enough)
             found += [self._result(i, row_of, hits) for i, hits in enumerate(every, part.start)]
         return found
 

@@ -13,6 +13,7 @@ from app.core.indexes import labels
 from app.core.indexes.banding import Codes
 from app.core.indexes.labels import pack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions, TagChanges
+from app.core.indexes.search import nearest
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.index_images import Images, Seen
@@ -186,15 +187,14 @@ class IndexUpserts:
             for key, (mark, text), code, vector in zip(batch.keys, batch.tags, batch.codes, batch.vectors, strict=True)
         ]
         alike: Alike = {}
-        seen: Seen | None = None
+        compared: tuple[Alike, Seen] | None = None
 
         def put(opened: OpenIndex) -> Alike | None:
-            nonlocal seen
-            found = alike
+            nonlocal compared
             if rule.unless_similar is not None:
-                found, seen = self._compare(opened, batch, rule.unless_similar, alike, seen)
+                compared = self._compare(opened, batch, rule.unless_similar, alike, compared)
+            found, revision = (alike, None) if compared is None else (compared[0], compared[1].revision)
             wanted = [one for i, one in enumerate(entries) if i not in found]
-            revision = None if seen is None else seen.revision
             is_put = not wanted or rule.is_dry or self._store_entries(opened, wanted, owner, revision)
             return found if is_put else None
 
@@ -220,22 +220,29 @@ class IndexUpserts:
             raise self._images.refusal(full) from full
 
     def _compare(
-        self, opened: OpenIndex, batch: _Prepared, similarity: float, alike: Alike, before: Seen | None
+        self, opened: OpenIndex, batch: _Prepared, similarity: float, alike: Alike, before: tuple[Alike, Seen] | None
     ) -> tuple[Alike, Seen]:
         """Compare vectors with those of the index, add to `alike` those that are like one, and then with each other.
 
-        With the snapshot of an earlier comparison, only what has changed in the index since is looked at. Returns all
+        With the result of an earlier comparison, only what has changed in the index since is looked at. Returns all
         that are like another, and the snapshot of the index.
         """
         left = np.array([i for i in range(len(batch.keys)) if i not in alike], np.intp)
-        options = SearchOptions(k=1, min_similarity=similarity, scan=True)
+        options, n_before = SearchOptions(k=1, min_similarity=similarity, scan=True), len(alike)
         with self._images.seen(opened.manifest, opened.state) as seen:
-            among = None if before is None else seen.changed_since(before)
+            among = None if before is None else seen.changed_since(before[1])
+            if among is not None:
+                law, least = opened.codes, opened.codes.least(similarity, opened.manifest.keep == "vectors")
+                changed, codes = np.flatnonzero(among), seen.image.codes
+                near = nearest(batch.codes[left], codes, law.s, law.bits, 1, changed, least) if len(changed) else None
+                left = left[near.slots[:, 0] >= 0] if near is not None else left[:0]
             own = [batch.keys[i] for i in left]
             search = Search(self._store, self._limits, opened, seen.image, options, self._threads, own=own, among=among)
             for j, one in search.most_similar(batch.rows[left], batch.codes[left]).items():
                 alike[int(left[j])] = {"like": one["ids"][0]} | {key: one[key][0] for key in _NUMBERS if key in one}
-            left = np.array([i for i in left.tolist() if i not in alike], np.intp)
+            if before is not None and len(alike) == n_before:
+                return before[0], seen
+            left = np.array([i for i in range(len(batch.keys)) if i not in alike], np.intp)
             within = search.alike(batch.rows[left], batch.codes[left])
         each = {
             int(left[i]): {"like": labels.read(batch.keys[left[j]]), **numbers} for i, (j, numbers) in within.items()

@@ -277,11 +277,12 @@ def search(
     scan: bool = False,
     threads: int = 1,
     pause: Pause = no_pause,
+    enough: int | None = None,
 ) -> Iterator[Hits]:
     """Yield, query by query, the k vectors that agree in the most codes with it.
 
     A query whose buckets hold many of the vectors is compared with all vectors in order, which is faster. If a mask is
-    given, all vectors that it allows are compared where these are few, or where the buckets hold fewer than k of them.
+    given, all vectors that it allows are compared where these are few, or where the buckets hold too few of them.
 
     Args:
         image: snapshot of the index.
@@ -293,6 +294,7 @@ def search(
         scan: whether to compare all vectors, even if there are buckets.
         threads: most threads to use.
         pause: called between steps.
+        enough: vectors in buckets that are enough if a mask is given; None for k.
     """
     fitting = None if mask is None else np.flatnonzero(mask)
     n = image.size if fitting is None else len(fitting)
@@ -313,7 +315,7 @@ def search(
         if slots is not None and mask is not None:
             slots = slots[mask[slots]]
         (hits,) = compare(query, fitting if slots is None else slots)
-        has_few = not hits.scanned and len(hits.slots) < min(k, n)
+        has_few = not hits.scanned and len(hits.slots) < min(enough or k, n)
         if fitting is not None and has_few and n * layout.code_bytes <= MOST_SCANNED:
             (hits,) = compare(query, fitting)
         yield hits

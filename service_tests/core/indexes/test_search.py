@@ -16,8 +16,11 @@ S, N = 12, 700
 @each("least", [0, 7])
 @each("few", [0, 1 << 14])
 @each("scan", [False, True])
-def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, least: int, few: int, scan: bool) -> None:
-    """Of a tag, all are compared if they are few, or if bands hold fewer than are wanted."""
+@each("k", [15, 40])
+def test_a_search_is_what_counting_finds(
+    at: Banding | None, tag: int | None, least: int, few: int, scan: bool, k: int
+) -> None:
+    """Of a tag, all are compared if they are few, or if bands hold fewer than 15, however many are wanted."""
     whole, asked = some_codes(N, S, 8, 4), some_codes(9, S, 8, 4)
     codes, queries, marks = packed(whole, 8), packed(asked, 8), np.arange(N, dtype=np.uint64) % 3
     held = HeldCodes(Layout(S, 8, at, N))
@@ -26,7 +29,7 @@ def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, le
     mask = None if tag is None else allowed
     with pytest.MonkeyPatch.context() as patched, held.looked_at() as image:
         patched.setattr(searching, "_FEW", few)
-        found = [*searching.search(image, held.layout, queries, 15, least, mask, scan, threads=2)]
+        found = [*searching.search(image, held.layout, queries, k, least, mask, scan, threads=2, enough=15)]
     for i, hits in enumerate(found):
         among, is_scan = allowed, at is None or scan or (tag is not None and few > 0)
         if at is not None:
@@ -38,7 +41,7 @@ def test_a_search_is_what_counting_finds(at: Banding | None, tag: int | None, le
             enough = (brute(asked[i : i + 1], whole, 15, np.flatnonzero(in_bands), least)[0] >= 0).sum() == 15
             is_scan = is_scan or is_wide or (tag is not None and not enough)
             among = allowed if is_scan else in_bands
-        slots, counts = brute(asked[i : i + 1], whole, 15, np.flatnonzero(among), least)
+        slots, counts = brute(asked[i : i + 1], whole, k, np.flatnonzero(among), least)
         np.testing.assert_array_equal(hits.slots, slots[0][slots[0] >= 0])
         np.testing.assert_array_equal(hits.counts, counts[0][counts[0] >= 0])
         assert hits.candidates == among.sum()
