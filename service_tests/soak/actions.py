@@ -21,12 +21,32 @@ def upsert_vectors(client: Client) -> None:
     ids = client.chance.sample(list(vectors), AT_ONCE)
     rows = [[1.0 + i, -0.5, len(one)] for i, one in enumerate(ids)]
     body = {"ids": ids, "vectors": rows, "tags": [client.chance.choice([tag, [ALSO, tag]]) for _ in ids]}
-    answer = client.ask("POST", f"{_path(client)}/vectors", (200, *REFUSED), json=body)
+    query = client.chance.choice(["", "?unless_similar=1"])  # equal rows are refused, and stay as they were
+    answer = client.ask("POST", f"{_path(client)}/vectors{query}", (200, *REFUSED), json=body)
+    told = answer.json() if answer is not None and answer.status_code == 200 else {}
+    if told and told["upserted"] + len(told.get("refused", ())) != AT_ONCE:
+        raise Wrong(f"of {AT_ONCE} vectors, {told['upserted']} were put")
     for one in ids:
         if answer is None:
             vectors[one].perhaps(tag)
-        elif answer.status_code == 200:
+        elif told and one in told.get("inserted", ids):
             vectors[one].is_now(tag)
+
+
+def change_tags(client: Client) -> None:
+    """Give a vector another tag, or hear that there is none."""
+    if not (client.model.index.known and client.model.index.value == THERE):
+        return
+    tag, (one, stands) = client.chance.choice(TAGS), client.chance.choice(list(client.model.vectors.items()))
+    body = {"ids": [one], "add_tags": [tag], "remove_tags": [other for other in TAGS if other != tag]}
+    answer = client.ask("PATCH", f"{_path(client)}/vectors", (200, *REFUSED), json=body)
+    if answer is None:
+        stands.perhaps(tag)
+    elif answer.status_code == 200:
+        if answer.json()["missing"]:
+            stands.seen(None)
+        else:
+            stands.is_now(tag)
 
 
 def search_index(client: Client) -> None:
@@ -205,6 +225,7 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     upsert_vectors: 4,
     search_index: 4,
     get_vector: 3,
+    change_tags: 2,
     delete_vector: 3,
     delete_index: 1,
 }
