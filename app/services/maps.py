@@ -367,7 +367,7 @@ class Maps:
     def _load(self, manifest: MapManifest) -> FeatureMap:
         text, spec = self._spec_of(manifest)
         opened = open_map(spec, self._store.read_all(manifest), self._threads)
-        opened.bytes += _BYTES_PER_CHARACTER * len(text)
+        opened.bytes += _BYTES_PER_CHARACTER * len(text) + spec.kernel.derived_bytes
         return opened
 
     def _spec_of(self, manifest: MapManifest) -> tuple[str, MapSpec]:

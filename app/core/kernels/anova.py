@@ -22,6 +22,9 @@ from app.core.quantiles import exponential
 _SQUARES, _FEWEST_ROWS, _MOST_ROWS = 1 << 15, 8, 512
 
 
+_BYTES_PER_COORDINATE = 64
+
+
 @jit
 def gaussian_sums(
     x: Matrix, y: Matrix, factors: Matrix, columns: Whole, ends: Whole, weights: Matrix, out: Matrix
@@ -181,6 +184,11 @@ class Anova(ShiftInvariantKernel):
                     "whose weight is the sum of theirs",
                 )
         return ()
+
+    @property
+    def derived_bytes(self) -> int:
+        """Memory of the subsets that `windows` stand for, as objects and as arrays."""
+        return _BYTES_PER_COORDINATE * sum(map(len, self._subsets))
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost, for each pair of rows, of the coordinates of all subsets and of one kernel per subset."""

@@ -88,6 +88,11 @@ class AnyKernel(Kind):
         for_each(fill, row_blocks(n, max(1, min(most, _ENTRIES_PER_PART // max(1, m)))), threads, pause)
         return found
 
+    @property
+    def derived_bytes(self) -> int:
+        """Memory of what the kernel derives from its parameters, in bytes, if that may be more than they take."""
+        return 0
+
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost of `exact`: the number of multiplications of a matrix product that take as long."""
         return int(x.shape[0] * y.shape[0] * x.shape[1])
