@@ -34,6 +34,8 @@ DUPLICATES = "duplicates"
 _BYTES_PER_ID = 192
 # Most pairs that a job looks at one by one, beside the search for clusters.
 _MOST_PAIRS = 1_000_000
+# Most bytes of the ids of all pairs.
+_MOST_BYTES_OF_PAIRS = 1 << 26
 
 
 class Pair(Described):
@@ -182,7 +184,7 @@ class _Finder:
         # Rows that agree in so many codes are not compared exactly, unless the most similar one is wanted.
         is_settled = not self._exactly or options.linkage == "single"
         self._sure = opened.codes.surely(options.min_similarity) if is_settled else opened.codes.s + 1
-        self._n_pairs = 0
+        self._n_pairs, self._nbytes = 0, 0
 
     def answer(self) -> bytes:
         """Return the answer as JSON."""
@@ -205,9 +207,13 @@ class _Finder:
     def _pairs(self, clusters: Iterable[Whole]) -> Iterator[dict[str, Any]]:
         for rows in clusters:
             for i, near in self._near(rows):
-                a = labels.read(self._key(i))
-                for b, similarity, exact in zip(*(one.tolist() for one in near), strict=True):
-                    pair = {"a": a, "b": labels.read(self._key(b)), "similarity": similarity}
+                a = self._key(i)
+                for j, similarity, exact in zip(*(one.tolist() for one in near), strict=True):
+                    b = self._key(j)
+                    self._nbytes += len(a) + len(b)
+                    if self._nbytes > _MOST_BYTES_OF_PAIRS:
+                        raise InvalidInput("the ids of all pairs take too many bytes for an answer", "/answer")
+                    pair = {"a": labels.read(a), "b": labels.read(b), "similarity": similarity}
                     yield pair if np.isnan(exact) else pair | {"exact": exact}
 
     def _near(self, rows: Whole) -> Iterator[tuple[int, _Near]]:
@@ -222,7 +228,6 @@ class _Finder:
 
     def _duplicates_of(self, i: int, others: Whole) -> _Near:
         law = self._opened.codes
-        self._progress.report(1, 1)
         near = nearest(self._rows[i : i + 1], self._rows, law.s, law.bits, len(others), others, self._least)
         there = near.slots[0] >= 0
         rows, counts = near.slots[0][there], near.counts[0][there]
@@ -245,12 +250,14 @@ class _Finder:
     def _by_representatives(self, rows: Whole) -> list[list[tuple[int, float]]]:
         """Let each row, in order, join the most similar of the rows to keep, or be kept itself."""
         clusters: dict[int, list[tuple[int, float]]] = {}
+        kept = np.empty(len(rows), np.int64)
         for i in rows.tolist():
-            near = self._duplicates_of(i, np.array([*clusters], np.int64)) if clusters else None
+            near = self._duplicates_of(i, kept[: len(clusters)]) if clusters else None
             if near is not None and len(near.rows):
                 best = int(np.argmax(near.best))
                 clusters[int(near.rows[best])].append((i, float(near.best[best])))
             else:
+                kept[len(clusters)] = i
                 clusters[i] = [(i, 1.0)]
         return [one for one in clusters.values() if len(one) > 1]
 
