@@ -1,9 +1,14 @@
 """Calls for indexes: create, list, read, delete; add, delete and search vectors, find duplicates."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from bochner_client.arrays import as_numbers
 from bochner_client.calls.jobs import wait_for_job, wait_for_result
+from bochner_client.calls.service import info
 from bochner_client.exchange import exchange, paged
 from bochner_client.pages import IndexPage, VectorPage
 from bochner_client.progress import Progress
@@ -28,7 +33,10 @@ from bochner_client.requests import (
     last_segment,
     written_json,
 )
-from bochner_client.rows import Rows, as_member, listed, sample_members
+from bochner_client.rows import DatasetRows, Rows, as_member, is_sparse, listed, sample_members
+
+# From how many vectors on, or bytes of them, a batch may be too large; and bytes of an entry of a sparse row in JSON.
+_MANY, _MANY_BYTES, _BYTES_PER_ENTRY = 10_000, 1 << 25, 32
 
 Keep = Literal["codes", "vectors"]
 """Content that an index stores for each vector."""
@@ -135,8 +143,11 @@ def upsert_vectors(
     on_zero: Literal["refuse", "skip"] = "refuse",
     unless_similar: float | None = None,
     dry_run: bool = False,
-) -> Request[Upserted]:
+) -> Flow[Upserted]:
     """Put vectors into an index, replacing those with the same ids. Either all vectors are put or none.
+
+    More than 10,000 vectors, or 32 MB, are sent in batches as large as the service takes, one after the other. Each of
+    them is put as a whole. If one is refused, those before it are there.
 
     With `unless_similar`, vectors that are similar to others are refused, and all others put, whatever other clients do
     at the same time.
@@ -161,22 +172,45 @@ def upsert_vectors(
         TooLarge: there are too many vectors for one request, or for the memory of the service.
         QuotaExceeded: there is no room for the vectors.
     """
-    body: dict[str, Any] = {"vectors": as_member(vectors)}
-    if ids is not None:
-        body["ids"] = listed(ids, "ids")
-    if tags is not None:
-        body["tags"] = listed(tags, "tags")
-    return Request(
-        method="POST",
-        path=address("v1", "indexes", name, "vectors"),
-        params={
-            "on_zero": None if on_zero == "refuse" else on_zero,
-            "unless_similar": unless_similar,
-            "dry_run": dry_run or None,
-        },
-        body=written_json(body),
-        reads=as_json(_upserted),
-    )
+    keys = None if ids is None else listed(ids, "ids")
+    labels = None if tags is None else listed(tags, "tags")
+    params = {
+        "on_zero": None if on_zero == "refuse" else on_zero,
+        "unless_similar": unless_similar,
+        "dry_run": dry_run or None,
+    }
+    found, parts = Upserted(0), [slice(None)]
+    if keys is not None and not isinstance(vectors, DatasetRows):
+        vectors = vectors.tocsr() if is_sparse(vectors) else as_numbers(cast(ArrayLike, vectors))
+        parts = yield from _batches(len(keys), vectors)
+    for part in parts:
+        is_whole = len(parts) == 1
+        body: dict[str, Any] = {"vectors": as_member(vectors if is_whole else vectors[part])}  # type: ignore[index]
+        body |= {} if keys is None else {"ids": keys[part]}
+        body |= {} if labels is None else {"tags": labels[part]}
+        request = Request(
+            method="POST",
+            path=address("v1", "indexes", name, "vectors"),
+            params=params,
+            body=written_json(body),
+            reads=as_json(_upserted),
+        )
+        one: Upserted = yield from exchange(request)
+        total = Upserted(found + one)
+        total.skipped, total.inserted = found.skipped + one.skipped, found.inserted + one.inserted
+        total.refused = found.refused + one.refused
+        found = total
+    return found
+
+
+def _batches(n: int, vectors: Any) -> Flow[list[slice]]:
+    """Return the batches in which n vectors, an array or a CSR array, are sent."""
+    nbytes = vectors.nbytes * 4 // 3 if isinstance(vectors, np.ndarray) else _BYTES_PER_ENTRY * vectors.nnz
+    if vectors.shape[:1] != (n,) or (n <= _MANY and nbytes <= _MANY_BYTES):
+        return [slice(None)]
+    limits = (yield from exchange(info())).limits
+    at_once = max(1, int(min(limits["max_index_batch"], limits["max_body_bytes"] * n // (2 * max(1, nbytes)))))
+    return [slice(first, first + at_once) for first in range(0, n, at_once)]
 
 
 def _upserted(document: Mapping[str, Any]) -> Upserted:

@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bochner_client import IndexExists, IndexNotFound, MapInUse, NotFound
+from bochner_client import IndexExists, IndexNotFound, InvalidInput, MapInUse, NotFound
+from bochner_client.calls import indexes
 from service_tests.client.conftest import Asked
 
 ROWS = np.arange(1, 13, dtype=np.float32).reshape(4, 3)
@@ -65,3 +66,25 @@ def test_a_job_that_finds_bands_is_followed(ask: Asked, name: str) -> None:
     answer = httpx.put(f"{ask.url}/v1/indexes/{name}", json={"map": name, **asked}, headers={"Prefer": "respond-async"})
     made = ask.put_index(name, name, **asked, timeout=60)
     assert (made.status, made.job, made.error, made) == ("ready", None, None, ask.get_job_result(answer.json()["job"]))
+
+
+@pytest.mark.parametrize("sparse_rows", [False, True])
+def test_many_vectors_are_sent_in_batches(
+    ask: Asked, name: str, sparse_rows: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As large as the service takes; the answers are put together. Large vectors make smaller batches."""
+    ask.put_map(name, SPEC)
+    ask.put_index(name, name)
+    rows = np.ones((25_000, 3))
+    rows[[5, 24_000]] = 0
+    ids = [*range(25_000)]
+    given = sparse.csr_array(rows) if sparse_rows else rows
+    put = ask.upsert_vectors(name, ids, given, ["t"] * 25_000, on_zero="skip")
+    assert (put, put.skipped, ask.get_index(name).size) == (24_998, (5, 24_000), 24_998)
+    assert ask.count_vectors(name, {"all": ["t"]}) == 24_998
+    monkeypatch.setattr(indexes, "_MANY_BYTES", 100)
+    again = ask.upsert_vectors(name, ids[:4], given[:4], unless_similar=0.9)
+    assert (again, again.inserted, [one.id for one in again.refused]) == (0, (), [0, 1, 2, 3])
+    with pytest.raises(InvalidInput, match="expected 2 ids, one for each vector, got 1"):
+        ask.upsert_vectors(name, [1], given[:2])
+    ask.delete_index(name)
