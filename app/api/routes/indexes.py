@@ -143,13 +143,10 @@ async def delete_index(name: IndexName, context: ContextOf) -> None:
     await context.admission.ask(lambda: context.indexes.delete(name))
 
 
-@router.post(
-    "/{name}/vectors", operation_id="upsert_vectors", response_model_exclude_none=True, openapi_extra=BATCH_BODY
-)
+@router.post("/{name}/vectors", operation_id="upsert_vectors", response_model=UpsertAnswer, openapi_extra=BATCH_BODY)
 async def upsert_vectors(
     name: IndexName,
     request: Request,
-    response: Response,
     context: Admitted,
     on_zero: Annotated[
         ZeroVectors, Query(description="What to do with vectors that are all zero, which kernel gmm gives no codes.")
@@ -159,7 +156,7 @@ async def upsert_vectors(
         Query(gt=0, le=1, description="Similarity from which a vector is refused; exact if the index keeps vectors."),
     ] = None,
     dry_run: Annotated[bool, Query(description="Answer as usual, but store nothing.")] = False,
-) -> UpsertAnswer:
+) -> Response:
     """Insert vectors into an index, replacing vectors with the same ids: all vectors of the request, or none.
 
     With `unless_similar`, a vector that is similar to one of the index, or to one before it in the batch, is refused,
@@ -174,16 +171,18 @@ async def upsert_vectors(
     read = BATCHES[form.media_type]
     owner = owner_of(request)
     rule = Rule(on_zero is ZeroVectors.skip, unless_similar, dry_run)
-    found = await context.admission.compute(
-        lambda: context.index_upserts.upsert(name, lambda width, check: read(body, width, check), rule, owner)
-    )
-    response.headers.update(warning_headers(found.warnings))
-    told: dict[str, Any] = {"upserted": len(found.inserted), "warnings": [*found.warnings] or None}
-    if rule.skips:
-        told["skipped"] = found.skipped
-    if unless_similar is not None:
-        told |= {"inserted": found.inserted, "refused": found.refused}
-    return UpsertAnswer(**told)
+
+    def work() -> Response:
+        found = context.index_upserts.upsert(name, lambda width, check: read(body, width, check), rule, owner)
+        told: dict[str, Any] = {"upserted": len(found.inserted)}
+        if rule.skips:
+            told["skipped"] = found.skipped
+        if unless_similar is not None:
+            told |= {"inserted": found.inserted, "refused": found.refused}
+        told |= {"warnings": found.warnings} if found.warnings else {}
+        return Response(orjson.dumps(told), headers=warning_headers(found.warnings), media_type=JSON)
+
+    return await context.admission.compute(work)
 
 
 @router.get("/{name}/vectors", operation_id="list_vectors", response_model=VectorPage)

@@ -4,6 +4,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from math import prod
 from typing import Annotated, Any, Literal, Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -93,6 +94,29 @@ class Windows(Frozen):
         pixels = np.arange(prod(self.image_shape)).reshape(self.image_shape)
         patches = np.lib.stride_tricks.sliding_window_view(pixels, self.patch_shape)
         return tuple(map(tuple, patches.reshape(-1, prod(self.patch_shape)).tolist()))
+
+
+class _Places:
+    """Subsets of coordinates, and arrays of them."""
+
+    def __init__(self, subsets: tuple[tuple[int, ...], ...]) -> None:
+        self.subsets = subsets
+
+    @cached_property
+    def named(self) -> tuple[Whole, Whole, Whole]:
+        """Distinct coordinates named; each subset's coordinates as indices into them; offsets of subsets in these."""
+        named, places = np.unique(np.fromiter(chain.from_iterable(self.subsets), np.int64), return_inverse=True)
+        return named, places, np.cumsum([0, *map(len, self.subsets)])
+
+    @cached_property
+    def membership(self) -> sparse.csr_array:
+        """Matrix with 1 where a subset has a coordinate, (subsets, largest coordinate named + 1)."""
+        named, places, ends = self.named
+        return sparse.csr_array((np.ones(len(places)), named[places], ends))
+
+
+# Kernels with equal windows share their places, as long as there are such kernels.
+_OF_WINDOWS: WeakValueDictionary[Windows, _Places] = WeakValueDictionary()
 
 
 class Anova(ShiftInvariantKernel):
@@ -200,7 +224,7 @@ class Anova(ShiftInvariantKernel):
         """Compute the exact kernel block from differences, summed over the subsets."""
         if len(y) < len(x):  # the loop is fast for many rows of y
             return self.gram(y, x).T
-        named, places, ends = self._named
+        named, places, ends = self._places.named
         scales = np.broadcast_to(np.asarray(self.length_scale, np.float64), x.shape[1:])[named]
         rest, of_x, of_y = divided_by_powers(x[:, named], y[:, named], scales)
         weights = np.ones(len(self._subsets)) if self.weights is None else np.array(self.weights)
@@ -210,26 +234,23 @@ class Anova(ShiftInvariantKernel):
         return gram
 
     @cached_property
+    def _places(self) -> "_Places":
+        if self.windows is None:
+            return _Places(self.subsets or ())
+        found = _OF_WINDOWS.get(self.windows)
+        if found is None:
+            found = _OF_WINDOWS[self.windows] = _Places(self.windows.subsets())
+        return found
+
+    @property
     def _subsets(self) -> tuple[tuple[int, ...], ...]:
-        return self.subsets or (self.windows.subsets() if self.windows else ())
-
-    @cached_property
-    def _named(self) -> tuple[Whole, Whole, Whole]:
-        """Distinct coordinates named; each subset's coordinates as indices into them; offsets of subsets in these."""
-        named, places = np.unique(np.fromiter(chain.from_iterable(self._subsets), np.int64), return_inverse=True)
-        return named, places, np.cumsum([0, *map(len, self._subsets)])
-
-    @cached_property
-    def _membership(self) -> sparse.csr_array:
-        """Matrix with 1 where a subset has a coordinate, (subsets, largest coordinate named + 1)."""
-        named, places, ends = self._named
-        return sparse.csr_array((np.ones(len(places)), named[places], ends))
+        return self._places.subsets
 
     def _largest_norms(self, scaled: Rows) -> Matrix:
         """Return each row's largest norm over the subsets, (n,), for rows (n, d)."""
         found = np.empty(scaled.shape[0])
         for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
-            of_subsets: Any = self._membership @ scaled[block, : self._membership.shape[1]].T ** 2
+            of_subsets: Any = self._places.membership @ scaled[block, : self._places.membership.shape[1]].T ** 2
             largest = of_subsets.max(axis=0)  # sparse for sparse rows
             found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
         return np.sqrt(found)

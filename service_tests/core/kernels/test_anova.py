@@ -95,3 +95,15 @@ def test_what_makes_no_kernel_is_refused_where_it_stands(fields: dict[str, Any],
         spec(kernel=fields, input_dim=D)
     assert caught.value.pointer == pointer
     assert detail in caught.value.detail
+
+
+def test_kernels_with_equal_windows_share_their_places() -> None:
+    of = {"image_shape": [9, 8], "patch_shape": [3, 4]}
+    asked: list[dict[str, Any]] = [
+        {"kind": "anova", "length_scale": scale, "windows": {**of, "patch_shape": shape}}
+        for scale, shape in ((1.0, [3, 4]), (2.0, [3, 4]), (1.0, [4, 3]))
+    ]
+    kernels = [kernel(**one) for one in asked]
+    one, other, different = (made.blocks(72)[0].coordinates for made in kernels)
+    assert one is other
+    assert different == (*range(3), *range(8, 11), *range(16, 19), *range(24, 27))
