@@ -2,12 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
-from itertools import compress
+from itertools import chain, compress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import Codes
@@ -31,6 +31,8 @@ Alike = dict[int, dict[str, Any]]
 _NUMBERS = "similarity", "exact"
 # A vector is written again when one before it is deleted.
 _MOST_VECTOR_BYTES = 1 << 20
+# Vectors that one call reads to change their tags, with codes and tags of up to 160 kB each.
+_ROWS_AT_ONCE = 100
 # How long a change is tried again because others have changed the index meanwhile.
 _CHANGING_SECONDS = 20.0
 
@@ -119,15 +121,17 @@ class IndexUpserts:
         Raises:
             InvalidInput: an id is invalid or occurs twice; a vector would have too many tags, or has one whose text an
                 earlier version did not keep.
-            TooLarge: there are too many ids for one request.
+            TooLarge: there are too many ids for one request, or their codes and tags take too much.
             QuotaExceeded: there is no room for the tags.
         """
         self._limits.check_batch(len(asked.ids))
         keys = labels.encode_ids(asked.ids, "/ids")
 
         def change(opened: OpenIndex) -> tuple[int, list[int | str]] | None:
-            entries, missing = [], []
-            for i, one in enumerate(self._store.rows(opened.manifest, keys, tags=True)):
+            entries, missing, nbytes = list[Entry](), list[int | str](), 0
+            parts = (keys[part] for part in row_blocks(len(keys), _ROWS_AT_ONCE))
+            every = (self._store.rows(opened.manifest, part, tags=True) for part in parts)
+            for i, one in enumerate(chain.from_iterable(every)):
                 if one is None:
                     missing.append(asked.ids[i])
                     continue
@@ -138,6 +142,8 @@ class IndexUpserts:
                 if tags != before:
                     mark, text = labels.encode_tags(tags, f"/ids/{i}")
                     entries.append(Entry(one.id, mark + one.row[MARK_BYTES:], b"", text))
+                    nbytes += len(one.row) + len(text)
+                    self._limits.check_batch_bytes(nbytes)
             if entries and not self._store_entries(opened, entries, owner, opened.state.revision):
                 return None
             return len(entries), missing

@@ -183,6 +183,18 @@ def test_tags_are_added_and_removed(http: httpx.Client, name: str, keep: str) ->
         assert_problem(http, http.patch(f"{path}/vectors", json=bad), 422, "invalid-input", at)
 
 
+def test_more_tags_than_a_batch_may_have_are_refused_whole(http: httpx.Client, name: str) -> None:
+    """Sixteen of a thousand control characters, six bytes each in JSON, are 98 kB for each of 800 vectors."""
+    path = made(http, name)
+    upserted(http, path, [*range(800)], np.random.default_rng(1).normal(size=(800, 5)))
+    tags = [chr(1 + i) * 1020 for i in range(8)] + [chr(1 + i) * 1021 for i in range(8)]
+    body = {"ids": [*range(800)], "add_tags": tags}
+    told = assert_problem(http, http.patch(f"{path}/vectors", json=body), 413, "too-large")
+    assert told["limit"] == "max_body_bytes"
+    assert listed(http, path, limit=5)[0] == []
+    assert http.patch(f"{path}/vectors", json={**body, "ids": [5]}).json() == {"changed": 1, "missing": []}
+
+
 @pytest.mark.parametrize("keep", ["codes", "vectors"])
 def test_many_are_deleted_by_ids_or_tags(http: httpx.Client, name: str, keep: str) -> None:
     path = made(http, name, keep=keep)
