@@ -17,7 +17,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.api.problems import HANDLERS, Refusal, limit
+from app.api.problems import HANDLERS, METHODS, Refusal, limit
 from app.api.schemas import EXPOSED
 from app.core.maps import FAMILIES
 from app.request_context import REQUEST
@@ -431,7 +431,6 @@ def _text(credentials: bytes, method: str) -> bytes:
     return b""
 
 
-_METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
 # Seconds for which a browser may remember the answer to a preflight request.
 _REMEMBERED = 600
 
@@ -446,7 +445,7 @@ class CrossOrigin(CORSMiddleware):
         super().__init__(
             app,
             allow_origins=origins,
-            allow_methods=_METHODS,
+            allow_methods=METHODS,
             allow_headers=["*"],
             expose_headers=EXPOSED,
             max_age=_REMEMBERED,
@@ -458,7 +457,7 @@ class CrossOrigin(CORSMiddleware):
             headers = Headers(scope=scope)
             wanted = headers.get("access-control-request-method", "GET")
             # Refusals are problem documents, which the application writes.
-            if not self.is_allowed_origin(headers.get("origin", "")) or wanted not in _METHODS:
+            if not self.is_allowed_origin(headers.get("origin", "")) or wanted not in METHODS:
                 await self.app(scope, receive, send)
                 return
         await super().__call__(scope, receive, send)

@@ -151,12 +151,16 @@ def problem_response(
     return Response(body, status, {**retry, **(headers or {})}, media_type)
 
 
+METHODS = ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
+"""Methods that calls may have."""
+
+
 def _allowed_methods(request: Request) -> str:
     """Return all methods that an address accepts. The framework names only those of the first route with its path."""
     routes = request.app.router.routes
     return ", ".join(
         method
-        for method in ("GET", "HEAD", "PUT", "POST", "PATCH", "DELETE")
+        for method in METHODS
         if any(route.matches({**request.scope, "method": method})[0] is Match.FULL for route in routes)
     )
 

@@ -181,9 +181,12 @@ class _Finder:
         keeps = opened.manifest.keep == "vectors"
         self._exactly = bool(options.answer and keeps) if options.exact is None else options.exact
         self._least = max(1, opened.codes.least(options.min_similarity, self._exactly))
-        # Rows that agree in so many codes are not compared exactly, unless the most similar one is wanted.
-        is_settled = not self._exactly or options.linkage == "single"
-        self._sure = opened.codes.surely(options.min_similarity) if is_settled else opened.codes.s + 1
+        # Rows that agree in so many codes are duplicates without exact comparison.
+        self._sure = 0
+        if self._exactly and options.linkage == "single":
+            self._sure = opened.codes.surely(options.min_similarity)
+        elif self._exactly:  # the most similar one is wanted
+            self._sure = opened.codes.s + 1
         self._n_pairs, self._nbytes = 0, 0
 
     def answer(self) -> bytes:
@@ -232,9 +235,9 @@ class _Finder:
         there = near.slots[0] >= 0
         rows, counts = near.slots[0][there], near.counts[0][there]
         exact = np.full(len(rows), np.nan)
-        if self._exactly and (unsure := np.flatnonzero(counts < self._sure)).size:
+        if (unsure := np.flatnonzero(counts < self._sure)).size:
             exact[unsure] = self._compare(i, rows[unsure])
-        fits = (counts >= self._sure) | (exact >= self._options.min_similarity) if self._exactly else counts >= 0
+        fits = (counts >= self._sure) | (exact >= self._options.min_similarity)
         return _Near(rows[fits], law.similarities(counts[fits])[0], exact[fits])
 
     def _split(self, found: Duplicates) -> list[list[tuple[int, float]]]:
@@ -275,10 +278,10 @@ class _Finder:
         rows = self._in_order(rows)
         if self._options.answer is None:
             return [(i, 1.0) for i in rows.tolist()]
-        law, order = self._opened.codes, np.argsort(rows)
+        law = self._opened.codes
         near = nearest(self._rows[rows[0], None], self._rows, law.s, law.bits, len(rows), rows)
-        similarity = np.empty(len(rows))
-        similarity[order[np.searchsorted(rows, near.slots[0], sorter=order)]] = law.similarities(near.counts[0])[0]
+        estimates = dict(zip(near.slots[0].tolist(), law.similarities(near.counts[0])[0].tolist(), strict=True))
+        similarity = np.array([estimates[i] for i in rows.tolist()])
         if self._exactly:
             exact = self._compare(rows[0], rows)
             similarity = np.where(np.isnan(exact), similarity, exact)

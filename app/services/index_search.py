@@ -1,7 +1,6 @@
 """Searches of an index: what they cost, the vectors that they find, and their exact similarities."""
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,14 +122,6 @@ def _n_entries(rows: Rows) -> int:
     return int(np.count_nonzero(rows if isinstance(rows, np.ndarray) else rows.data))
 
 
-def _take_rows(codes: Codes, part: slice) -> Codes:
-    return codes[part]
-
-
-def _take_row(rows: Rows, i: int) -> Rows:
-    return rows[i : i + 1]
-
-
 class Search:
     """Search in a snapshot of an index.
 
@@ -190,11 +181,14 @@ class Search:
                 some = left[part]
                 self._own, self._window = [own[i] for i in some], slice(0, width)
                 self._nbytes, self._full = 0, []
-                results = self._find(len(some), partial(_take_rows, codes[some]), partial(_take_row, rows[some]))
+                results = self._results_with(rows[some], codes[some])
                 found |= {int(i): one for i, one in zip(some, results, strict=True) if one["ids"]}
                 again += [int(some[i]) for i in self._full if int(some[i]) not in found]
             left, width = np.array(again, np.intp), _WIDER * width
         return found
+
+    def _results_with(self, rows: Rows, codes: Codes) -> list[Result]:
+        return self._find(len(codes), lambda part: codes[part], lambda i: rows[i : i + 1])
 
     def alike(self, rows: Rows, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
         """Find the rows that are like an earlier one that is not such a row itself.

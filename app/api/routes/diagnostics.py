@@ -151,8 +151,11 @@ async def plan_bands(request: Request, context: ContextOf) -> PlannedBands:
     posted_format(request, (JSON,))
     with context.admission.inside:
         body = await bodies.read(request, context, context.limits.check_options)
-        options = await context.admission.compute(lambda: bodies.parse(BandsOptions, body), brief=True)
-        return await context.admission.compute(lambda: indexes.plan_bands(options), brief=True)
+
+        def plan() -> PlannedBands:
+            return indexes.plan_bands(bodies.parse(BandsOptions, body))
+
+        return await context.admission.compute(plan, brief=True)
 
 
 @router.post(
