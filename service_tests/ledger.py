@@ -7,7 +7,7 @@ import redis
 
 from app.store.account import Account, Usage
 from app.store.connection import places_of
-from app.store.indexes import BLOCK, ENTRY_BYTES, KEY_BYTES, IndexManifest
+from app.store.indexes import BASE_BYTES, BASE_NAMES, BLOCK, ENTRY_BYTES, KEY_BYTES, IndexManifest
 
 _PIECE = re.compile(rb"bochner:(?:\{\w+\}:)?\{(\w+):[^}]*\}:.*:\d+")
 _INDEX = re.compile(rb"bochner:(?:\{\w+\}:)?\{index:[^}]*\}:.*:state")
@@ -34,7 +34,8 @@ def _of_index(client: redis.Redis, state: bytes) -> int:
     of_ids = sum(2 * len(one) for some in ids.values() for one in some)
     entries = ENTRY_BYTES * (size + len(vectors) + len(tags))
     of_keys = sum(KEY_BYTES + len(key) for key in ids)
-    return -(-size // BLOCK) * BLOCK * row + of_ids + of_keys + entries + sum(map(len, [*vectors, *tags]))
+    base = BASE_BYTES + BASE_NAMES * len(own)
+    return base + -(-size // BLOCK) * BLOCK * row + of_ids + of_keys + entries + sum(map(len, [*vectors, *tags]))
 
 
 def entries(client: redis.Redis) -> dict[str, tuple[int, int, str]]:

@@ -200,7 +200,7 @@ class IndexStore(LivingStore[IndexManifest]):
         """
         check_room(self._client, 0)
         if self._account.is_spread:
-            self._account.check(0, owner)
+            self._account.check(BASE_BYTES, owner)
         ttl = "" if manifest.ttl is None else manifest.ttl
         args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
         with store_errors():
@@ -418,6 +418,9 @@ ENTRY_BYTES = 48
 """Bytes that the store takes for an entry of a large hash beside its value: a slot, a kept vector, a set of tags."""
 KEY_BYTES = 64
 """Bytes that the store takes for a hash of ids, beside its name and entries."""
+BASE_BYTES = 600
+"""Bytes that the store takes for an index without vectors, beside `BASE_NAMES` times the start of its keys."""
+BASE_NAMES = 8
 _COUNT_BYTES = 4
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048
@@ -430,6 +433,8 @@ _SHARED = LUA + lua.read(
     SET=BYTES_PER_SET,
     ENTRY=ENTRY_BYTES,
     KEY=KEY_BYTES,
+    BASE=BASE_BYTES,
+    BASE_NAMES=BASE_NAMES,
     PER_MARK=_BYTES_PER_MARK,
     MOST_TAGS=MOST_BYTES_OF_TAGS,
 )

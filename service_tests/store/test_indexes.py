@@ -12,7 +12,17 @@ from app.core.errors import InvalidInput
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
-from app.store.indexes import BLOCK, ENTRY_BYTES, KEY_BYTES, MOST_BYTES_OF_TAGS, NONE_KNOWN, Entry, IndexStore
+from app.store.indexes import (
+    BASE_BYTES,
+    BASE_NAMES,
+    BLOCK,
+    ENTRY_BYTES,
+    KEY_BYTES,
+    MOST_BYTES_OF_TAGS,
+    NONE_KNOWN,
+    Entry,
+    IndexStore,
+)
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
@@ -69,7 +79,8 @@ def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Re
     """Ids by whom they are put in, and whole blocks by whoever begins them. Each id is in a hash of its own here."""
     account, block = Account(client), BLOCK * (8 + S)
     made = indexes.create(new_index(ttl=100), "maker")
-    a_key = KEY_BYTES + len(f"bochner:{{index:i}}:{made.token}:slots.000")
+    own = f"bochner:{{index:i}}:{made.token}"
+    base, a_key = BASE_BYTES + BASE_NAMES * len(own), KEY_BYTES + len(f"{own}:slots.000")
     an_id = ENTRY_BYTES + 2 * len(entry(100).id) + a_key
     apart = {sha1(entry(i).id, usedforsecurity=False).hexdigest()[:3]: entry(i) for i in range(999, 99, -1)}
     some = [*apart.values()]
@@ -82,7 +93,8 @@ def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Re
 
     def kept() -> list[int]:
         assert_true(client)
-        return [account.usage(who).nbytes for who in ("maker", "b", "c")]
+        maker, *others = (account.usage(who).nbytes for who in ("maker", "b", "c"))
+        return [maker - base * account.usage("maker").names, *others]
 
     assert kept() == [block + 100 * an_id, 2 * block + 250 * an_id, an_id]
     assert account.usage("maker").names == 1

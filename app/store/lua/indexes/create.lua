@@ -3,13 +3,13 @@
 local stored, found = manifest(KEYS[1])
 if stored and not failed(found) then return {false, stored} end
 sweep()
-local limit = passed(ARGV[5], 0, 1, ARGV[6], ARGV[7])
+local limit = passed(ARGV[5], base(), 1, ARGV[6], ARGV[7])
 if limit then return {limit, ''} end
 drop_spec(KEYS[1], found)
 if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'EX', ARGV[4]) end
 redis.call('ZADD', KEYS[2], 0, ARGV[3])
 begin()
 live_on()
-book(own, 0, 1, ARGV[5])
+book(own, base(), 1, ARGV[5])
 lives(own, ARGV[4])
 return {false, ARGV[2]}

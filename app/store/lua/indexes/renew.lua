@@ -3,7 +3,10 @@
 -- empty.
 local stored, found = manifest(KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
-if found.job and not cjson.decode(ARGV[3]).job then begin() end
+if found.job and not cjson.decode(ARGV[3]).job then
+  begin()
+  book(own, base(), 1, owner())
+end
 if ARGV[4] == '' then redis.call('SET', KEYS[1], ARGV[3]) else redis.call('SET', KEYS[1], ARGV[3], 'EX', ARGV[4]) end
 with_all_keys(function(some)
   for _, key in ipairs(some) do

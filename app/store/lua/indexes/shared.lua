@@ -78,6 +78,8 @@ local function live_on()
   if left < 0 then return end
   for key in pairs(touched) do redis.call('PEXPIRE', key, left + 1000) end
 end
+-- The bytes that the store takes for an index without vectors: its keys and those of its entry, with their names.
+local function base() return BASE + BASE_NAMES * #own end
 local function owner()
   local entry = redis.call('HGET', ENTRIES, own)
   return entry and string.match(entry, '^%d+ %d+ (.*)$') or ''
@@ -114,7 +116,7 @@ local function share_out(bytes, who, grown)
       unbook(entry)
     end
   end
-  book(own, owned, 1, owner())
+  book(own, owned + base(), 1, owner())
   lives_as(own, KEYS[1])
 end
 -- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
