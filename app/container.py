@@ -4,8 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from app.jobs.jobs import Jobs
+from app.services.aliases import Aliases, AliasesOf
 from app.services.cache import Cache
 from app.services.datasets import Datasets
+from app.services.errors import IndexNotFound, IndexNotReady, MapNotFound, MapNotReady
 from app.services.index_duplicates import IndexDuplicates
 from app.services.index_images import Images
 from app.services.index_jobs import IndexCreation
@@ -22,12 +24,13 @@ from app.services.status import Status, StoreFigures
 from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota
+from app.store.aliases import AliasStore, IndexAlias, MapAlias
 from app.store.connection import Client, Heard, connect, connect_loop
 from app.store.datasets import DatasetStore
 from app.store.indexes import IndexStore
 from app.store.keys import KeyStore, RateStore, note_use, reload
 from app.store.maps import MapManifest, MapStore
-from app.store.pins import Pins
+from app.store.pins import Pins, keep_tidy
 from app.store.servers import StoreInfo, check_writable, keeping
 
 
@@ -61,8 +64,13 @@ class Container:
         self.take_requests = RateStore(loop_client).take
 
         self.map_store, index_store = MapStore(client, quota), IndexStore(client, quota)
-        pins = Pins(client, self.map_store, index_store)
-        self.keep_pins_tidy = pins.keep_tidy
+        map_aliases, index_aliases = (AliasStore(client, kind, quota) for kind in (MapAlias, IndexAlias))
+        pins = Pins(client, self.map_store, {"index": index_store.find_own, "alias": map_aliases.find_own})
+        index_pins = Pins(client, index_store, {"alias": index_aliases.find_own})
+        self.keep_pins_tidy = partial(keep_tidy, (pins, index_pins))
+        of_maps = AliasesOf(MapAlias, map_aliases, self.map_store, pins, MapNotFound, MapNotReady)
+        of_indexes = AliasesOf(IndexAlias, index_aliases, index_store, index_pins, IndexNotFound, IndexNotReady)
+        self.aliases = Aliases({"map": of_maps, "index": of_indexes}, self.status.unfit)
         self.find_map: Callable[[str], Awaitable[MapManifest | None]] = partial(self.map_store.find_by, loop_client)
         self.datasets = Datasets(DatasetStore(client, quota), limits, self.cache, self.status.unfit)
         self.maps = Maps(self.map_store, limits, self.cache, threads, self.jobs, pins)
@@ -70,7 +78,7 @@ class Container:
         self.measurements = Measurements(self.jobs, limits, threads)
         self.recommendations = Recommendations(self.datasets, limits, threads)
 
-        self.indexes = Indexes(index_store, pins, self.map_store, self.maps, self.status.unfit, self.jobs)
+        self.indexes = Indexes(index_store, index_pins, pins, self.map_store, self.maps, self.status.unfit, self.jobs)
         images = Images(index_store, self.cache)
         self.index_vectors = IndexVectors(index_store, self.indexes, images, self.datasets, limits, threads)
         self.index_upserts = IndexUpserts(index_store, self.indexes, images, self.datasets, limits, threads)

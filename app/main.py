@@ -23,7 +23,19 @@ from app.api.bodies import UNCOMPRESSED
 from app.api.context import Context, check_request
 from app.api.etags import NotModified, not_modified_response
 from app.api.middleware import Content, Delivery, Observation, shorten_addresses
-from app.api.routes import datasets, diagnostics, indexes, inference, jobs, keys, maps, page, service, vectors
+from app.api.routes import (
+    aliases,
+    datasets,
+    diagnostics,
+    indexes,
+    inference,
+    jobs,
+    keys,
+    maps,
+    page,
+    service,
+    vectors,
+)
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import Meters, Slot, share_directory
@@ -64,7 +76,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     app.add_middleware(Observation, meters=context.meters, spans=context.spans, settings=settings)
     app.router.routes.append(Direct(context, {"transform": vectors.transform, "codes": vectors.codes}))
     # The framework tries routes one after another, so that those for short answers come first.
-    for part in (service, maps, indexes, vectors, inference, datasets, diagnostics, jobs, keys, page):
+    for part in (service, maps, indexes, vectors, inference, datasets, diagnostics, jobs, aliases, keys, page):
         app.include_router(part.router)
     app.openapi = partial(documents.document, app, settings.keys_required)  # type: ignore[method-assign]
     app.state.context = context

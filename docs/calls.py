@@ -118,6 +118,7 @@ def calls(of: Prepared) -> Iterator[Call]:
     yield from _measurements(of.points)
     yield from _datasets(of.points)
     yield from _indexes()
+    yield from _aliases()
     yield from _jobs(of)
     yield from _duplicates()
     yield from _inference()
@@ -234,6 +235,15 @@ def _indexes() -> Iterator[Call]:
     yield Call("get_vector", path={**name, "id": "7"})
     yield Call("delete_vector", path={**name, "id": "7"}, status=204)
     yield Call("delete_index", path={"name": "outdated"}, status=204)
+
+
+def _aliases() -> Iterator[Call]:
+    yield Call("put_alias", "of_an_index", {"name": "live"}, body={"index": "near"}, status=201)
+    yield Call("put_alias", "of_a_map", {"name": "live-map"}, body={"map": "letters"}, status=201)
+    yield Call("put_alias", "again", {"name": "live"}, body={"index": "near"})
+    yield Call("get_alias", path={"name": "live"})
+    yield Call("list_aliases", query={"limit": 1})
+    yield Call("delete_alias", path={"name": "live"}, status=204)
 
 
 def _duplicates() -> Iterator[Call]:

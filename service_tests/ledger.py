@@ -19,6 +19,10 @@ def held(client: redis.Redis) -> Usage:
     keys = [*client.scan_iter(count=1000)]
     nbytes = sum(int(client.strlen(key)) for key in keys if _PIECE.fullmatch(key))
     nbytes += sum(_of_index(client, key) for key in keys if _INDEX.fullmatch(key))
+    aliases = [
+        alias for key in keys if key.endswith(b":manifest") if b'"alias_of":' in (alias := client.get(key) or b"")
+    ]
+    nbytes += sum(2 * len(alias) + 512 for alias in aliases)
     return Usage(nbytes, sum(_NAME.fullmatch(key) is not None for key in keys))
 
 

@@ -22,7 +22,8 @@ ADDRESSES = {
     **{operation: f"/v1/maps/{{name}}-hashes/{operation}?{{query}}" for operation in ("codes", "similarity")},
     "put_map": "/v1/maps/{name}-new", "put_dataset": "/v1/datasets/{name}?{query}", "create_key": "/v1/keys",
     "diagnose": "/v1/maps/{name}{of}/diagnostics/{kind}", "recommend": "/v1/recommendations",
-    "put_index": "/v1/indexes/{name}-new", "upsert_vectors": "/v1/indexes/{name}/vectors?{query}",
+    "put_index": "/v1/indexes/{name}-new", "put_alias": "/v1/aliases/{name}-alias",
+    "upsert_vectors": "/v1/indexes/{name}/vectors?{query}",
     "count_vectors": "/v1/indexes/{name}/vectors/count", "search_index": "/v1/indexes/{name}/search",
     "find_duplicates": "/v1/indexes/{name}/duplicates", "delete_vectors": "/v1/indexes/{name}/vectors/delete",
     "change_tags": "/v1/indexes/{name}/vectors", "plan_bands": "/v1/bands",
@@ -44,6 +45,8 @@ def prepare(http: httpx.Client, name: str, document: dict[str, Any]) -> None:
     if "ids" in document and "vectors" not in document:  # queries that are there
         kept = {"ids": document["ids"], "vectors": [[1.0] * 4] * len(document["ids"])}
         assert http.post(f"/v1/indexes/{name}/vectors", json=kept).status_code == 200
+    if "index" in document:
+        document["index"] = name
     if str(document.get("map", "")).startswith("letters"):
         is_advice = "recall" in document
         dim = LETTERS.shape[1] if is_advice else 4

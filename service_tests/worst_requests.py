@@ -253,6 +253,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("as many labels as may be", "/v1/recommendations", lambda: b'{"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("vectors", b"[0]", 4 * 598_999) + b"," + member("y", b"0,1", 2 * 598_998) + b"}", within=RESULT),
         Worst("every sampler, as wide as may be", "/v1/recommendations", said(dataset="bits", kernel=GAUSSIAN, budget=1 << 16, seeds=20, objective="time", target_error=1e-9), within=JOB),
     ],
+    "PUT /v1/aliases/{name}": [Worst("of a map", "/v1/aliases/new", said(map="hashes"))],
     "POST /v1/bands": [
         Worst("as many hashes as may be", "/v1/bands", said(hashes=1 << 16, min_similarity=1e-9, recall=0.999)),
     ],

@@ -107,6 +107,7 @@ Listening = Annotated[Context, Depends(_listening)]
 """Context of a client that watches a job, and counts as a watching client until it disconnects."""
 MapName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a map.")]
 DatasetName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of a dataset.")]
+AliasName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of an alias.")]
 IndexName = Annotated[str, Path(pattern=NAME_PATTERN, description="Name of an index.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many at most; `next` leads to more.")]
 Cursor = Annotated[str | None, Query(description="`next` of the page before.", max_length=128)]

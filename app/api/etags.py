@@ -29,7 +29,7 @@ CONDITIONAL = taking(_IF_MATCH)
 def conditional_put(body: dict[str, Any]) -> dict[str, Any]:
     """Return the description of a PUT with this body that is subject to `Preconditions`."""
     told = "`*`: 412 if something is there. ETags: 412 if what is there has one of them."
-    return body | {"parameters": body["parameters"] + taking(_IF_MATCH | {"If-None-Match": told})["parameters"]}
+    return body | {"parameters": body.get("parameters", []) + taking(_IF_MATCH | {"If-None-Match": told})["parameters"]}
 
 
 class NotModified(Exception):

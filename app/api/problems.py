@@ -22,7 +22,7 @@ from app.jobs.record import JobHasEnded, JobHasNoResult, JobNotFound, TooManyJob
 from app.services import errors
 from app.settings import Settings
 from app.store.disk import LIMIT, data_dir_of
-from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
+from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreFull, StoreUnavailable, in_full
 from app.store.keys import TooManyKeys, hidden
 
 
@@ -91,6 +91,8 @@ class Problem(Described):
     """Link to the job that the problem concerns."""
     indexes: list[str] | None = None
     """Names of the indexes that prevent the request."""
+    aliases: list[str] | None = None
+    """Names of the aliases that prevent the request."""
 
 
 class Refusal(Exception):
@@ -219,7 +221,7 @@ def _places(error: InvalidInput) -> dict[str, Any]:
 # Each has the name of its kind of problem: MapNotFound is map-not-found.
 _NAMED = (
     *(errors.MapNotFound, errors.MapExists, errors.ArrayNotFound, errors.DatasetNotFound, errors.DatasetExists),
-    *(errors.IndexNotFound, errors.IndexExists, errors.VectorNotFound),
+    *(errors.IndexNotFound, errors.IndexExists, errors.VectorNotFound, errors.AliasNotFound),
     *(JobNotFound, JobHasNoResult, JobHasEnded, NewerVersion),
 )
 HANDLERS: dict[Any, Any] = {
@@ -240,7 +242,9 @@ HANDLERS: dict[Any, Any] = {
     TooManyKeys: _said("quota", _limit),
     errors.MapNotReady: _said("map-not-ready", lambda error: {"job": link(error.job)}),
     errors.IndexNotReady: _said("index-not-ready", lambda error: {"job": link(error.job)}),
-    errors.MapInUse: _said("map-in-use", lambda error: {"indexes": [*error.indexes]}),
+    errors.MapInUse: _said("map-in-use", lambda error: {"indexes": error.indexes, "aliases": error.aliases or None}),
+    errors.IndexInUse: _said("index-in-use", lambda error: {"aliases": error.aliases}),
+    NameHeld: lambda request, error: problem(request, f"{error.kind}-exists", str(error)),
     **{error: _said(re.sub("(?!^)(?=[A-Z])", "-", error.__name__).lower()) for error in _NAMED},
     StoreFull: _store_full,
     StoreUnavailable: _handle_store_error,

@@ -18,6 +18,7 @@ from app.formats.arrow import Arrow
 from app.formats.json import Json
 from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
+from app.services.aliases import AskedAlias
 from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
@@ -360,6 +361,7 @@ _TAGS = list_of(
     "member, vectors that are replaced keep theirs.",
 )
 
+ALIAS_BODY = body({Json.media_type: {"schema": schema_of(AskedAlias)}})
 INDEX_BODY = preferring_body(schema_of(AskedIndex))
 BATCH_BODY = body(
     {

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from app.store.errors import NewerVersion, StoreDamaged
 from app.store.manifest import Manifest
+from app.store.pins import User
 
 Check = Callable[[str | None], None]
 """Receives the digest of the stored object, "" if it has none yet, None if there is no object; raises to protect it."""
@@ -42,6 +43,13 @@ class IndexNotFound(Exception):
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no index {name!r}")
+
+
+class AliasNotFound(Exception):
+    """There is no alias with that name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is no alias {name!r}")
 
 
 class VectorNotFound(Exception):
@@ -107,12 +115,31 @@ class IndexExists(Exception):
         super().__init__(f"an index {name!r} that was asked for otherwise exists; delete it or take another name")
 
 
-class MapInUse(Exception):
-    """Indexes use the map."""
+class InUse(Exception):
+    """Indexes or aliases refer to a map or an index."""
 
-    def __init__(self, name: str, indexes: Sequence[str]) -> None:
-        noun = "index" if len(indexes) == 1 else "indexes"
-        more = f" and {len(indexes) - 10} more" if len(indexes) > 10 else ""
-        users = f"{noun} {', '.join(map(repr, indexes[:10]))}{more}"
-        super().__init__(f"map {name!r} is used by {users}; delete what uses it first")
-        self.indexes = indexes
+    called: ClassVar[str]
+
+    def __init__(self, name: str, users: Sequence[User]) -> None:
+        self.indexes, self.aliases = (
+            sorted({one.name for one in users if one.kind == of}) for of in ("index", "alias")
+        )
+        told = [_listed(*one) for one in (("index", self.indexes), ("alias", self.aliases)) if one[1]]
+        super().__init__(f"{self.called} {name!r} is used by {' and '.join(told)}; delete what uses it first")
+
+
+class MapInUse(InUse):
+    """Indexes or aliases refer to the map."""
+
+    called = "map"
+
+
+class IndexInUse(InUse):
+    """Aliases refer to the index."""
+
+    called = "index"
+
+
+def _listed(noun: str, names: Sequence[str]) -> str:
+    more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+    return f"{noun if len(names) == 1 else noun + 'es'} {', '.join(map(repr, names[:10]))}{more}"

@@ -112,6 +112,7 @@ class IndexDuplicates(NamedTuple):
                 raise InvalidInput(f"{member} needs vectors, and index {name!r} keeps codes alone", f"/{member}")
         per_vector = BYTES_PER_ROW + _BYTES_PER_ID + _whole(opened).layout.bytes_per_vector
         self.limits.check_job(opened.state.size * per_vector)
+        name = opened.manifest.name
         payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
         return self.jobs.submit(DUPLICATES, payload, subject={"index": name}, owner=owner)
 

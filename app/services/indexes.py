@@ -24,14 +24,14 @@ from app.core.model import NAME_PATTERN, Described, Frozen
 from app.core.progress import Pause, no_pause
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
-from app.services.errors import IndexExists, IndexNotFound, IndexNotReady
+from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
 from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
 from app.store.named import NameTaken, Reservation, State, end
-from app.store.pins import Index, Pins
+from app.store.pins import Pins, User
 
 _MOST_CODES = 1 << 16
 # Most bytes of the codes of a vector: a block of the store has those of 128 vectors, and is read as a whole.
@@ -423,19 +423,22 @@ class Indexes:
     """Indexes of the service. An expired index counts as missing.
 
     Every method may raise StoreUnavailable or StoreDamaged; methods that use an index by name raise IndexNotFound.
-    `unfit` returns the reason why the store cannot be trusted with new indexes, or None if it can.
+    `own_pins` are references to indexes, `pins` those of indexes to maps. `unfit` returns the reason why the store
+    cannot be trusted with new indexes, or None if it can.
     """
 
     def __init__(
         self,
         store: IndexStore,
+        own_pins: Pins,
         pins: Pins,
         map_store: MapStore,
         maps: Maps,
         unfit: Callable[[], str | None],
         jobs: Jobs,
     ) -> None:
-        self._store, self._pins, self._map_store, self._maps = store, pins, map_store, maps
+        self._store, self._map_store, self._maps = store, map_store, maps
+        self._own_pins, self._pins = own_pins, pins
         self._unfit, self._jobs = unfit, jobs
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)
         self._knowing = Lock()
@@ -465,6 +468,7 @@ class Indexes:
             QuotaExceeded: there is no room for another name.
             TooManyJobs: a job is needed, and the job queue is full.
         """
+        asked = self._resolve(asked)
         text = asked.model_dump_json(exclude_none=True)
         while True:
             there, created = self._find_standing(name), False
@@ -485,8 +489,13 @@ class Indexes:
         Raises:
             IndexExists: another index has the name.
         """
-        there = self._find_standing(name)
+        there, asked = self._find_standing(name), self._resolve(asked)
         return None if there is None else self._same(there, asked.model_dump_json(exclude_none=True), ttl)
+
+    def _resolve(self, asked: AskedIndex) -> AskedIndex:
+        """Return a request with the name of the map itself in place of an alias."""
+        there = self._map_store.find(asked.map)
+        return asked if there is None else asked.model_copy(update={"map": there.name})
 
     def _same(self, there: IndexManifest, asked: str, ttl: int | None, created: bool = False) -> IndexRecord | None:
         """Renew an index that was requested again, or just created, and return its record; None if it is gone."""
@@ -510,18 +519,24 @@ class Indexes:
         return IndexPage(indexes=[record(*found) for found in every if found is not None], next=after)
 
     def delete(self, name: str) -> None:
-        """Delete an index with everything stored for it, and cancel its job; of concurrent calls, only one succeeds."""
+        """Delete an index with everything stored for it, and cancel its job; of concurrent calls, only one succeeds.
+
+        Raises:
+            IndexInUse: aliases stand for the index.
+        """
         gone: list[IndexManifest] = []
 
         def note(stored: bytes, receipt: str) -> None:
             with suppress(StoreDamaged, NewerVersion):
                 gone[:] = [IndexManifest.parse(stored)]
+            if users := self._own_pins.users(name):
+                raise IndexInUse(name, users)
             self._jobs.cancel_making(IndexManifest, stored, receipt)
 
         if not self._store.delete(name, note):
             raise IndexNotFound(name)
         for manifest in gone:
-            self._pins.unpin(manifest.map.name, Index(name, manifest.token))
+            self._pins.unpin(manifest.map.name, User(name, manifest.token))
 
     def open(self, name: str) -> OpenIndex:
         """Return an index for use, which extends its life; raise IndexNotReady if its job has not found its bands."""
@@ -590,7 +605,7 @@ class Indexes:
             ttl=ttl,
             expires_at=end(ttl) if job is None else None,
         )
-        pin = Index(name, manifest.token)
+        pin = User(name, manifest.token)
         if not self._pins.pin(there, pin):
             return None, False
         try:
@@ -607,8 +622,8 @@ class Indexes:
         return stored, stored.token == manifest.token
 
     def _find_standing(self, name: str) -> IndexManifest | None:
-        """Find the index that has a name; return None if there is none, or if its job failed."""
-        found = self._store.find(name)
+        """Find the index that has a name; return None if there is none, or if its job failed; IsAlias for an alias."""
+        found = self._store.find_own(name)
         return None if found is None or found.state is State.failed else found
 
     def _note_use(self, manifest: IndexManifest) -> None:

@@ -158,7 +158,7 @@ class MapCreation(NamedTuple):
             MapExists: a map with another spec has the name.
         """
         with suppress(Gone):
-            found = self.store.find(name)
+            found = self.store.find_own(name)
             check(None if found is None else found.digest)
             return None if found is None or found.state is State.failed else self._renew(found, asked, ttl)
         return None
@@ -254,7 +254,7 @@ class MapCreation(NamedTuple):
 
     def _standing(self, name: str) -> MapManifest | None:
         """Return the map that has a name; None if there is none, or if it failed, as it may then be replaced."""
-        found = self.store.find(name)
+        found = self.store.find_own(name)
         return None if found is None or found.state is State.failed else found
 
     def _renew(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:

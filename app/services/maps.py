@@ -230,7 +230,7 @@ class Maps:
         deleted.
 
         Raises:
-            MapInUse: indexes use the map.
+            MapInUse: indexes or aliases use the map.
         """
 
         def free(stored: bytes, receipt: str) -> None:
@@ -260,7 +260,7 @@ class Maps:
 
         def read() -> OpenMap:
             manifest = self._use(name)
-            return OpenMap(name, manifest.digest, self._open(manifest))
+            return OpenMap(manifest.name, manifest.digest, self._open(manifest))
 
         return latest(read)
 

@@ -73,6 +73,7 @@ class Adviser(NamedTuple):
             InvalidInput: the map has no codes, or the dataset has too few rows, or rows of another width.
         """
         subject = self.maps.open(options.map)
+        options = options.model_copy(update={"map": subject.name})  # in place of an alias, which may move
         feature_map = subject.feature_map
         given = self.datasets.read_rows({"vectors": Reference(options.dataset)}, feature_map.spec.gate)
         rows = given.rows["vectors"]

@@ -41,6 +41,23 @@ class Gone(Exception):
     """The thing being read was deleted, or has expired, since it was found."""
 
 
+class NameHeld(Exception):
+    """A name is taken by another thing. `kind` is the kind of things among which it is."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(detail)
+        self.kind = kind
+
+
+class IsAlias(NameHeld):
+    """A name is an alias of the map or index `target`."""
+
+    def __init__(self, kind: str, name: str, target: str) -> None:
+        detail = f"{name!r} is an alias of {kind} {target!r}; DELETE /v1/aliases/{name}, or take another name"
+        super().__init__(kind, detail)
+        self.target = target
+
+
 class QuotaExceeded(Exception):
     """A quota leaves no room for what was to be stored.
 

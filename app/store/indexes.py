@@ -29,6 +29,7 @@ has the receipts of the last deletions for a while, so that a call repeated afte
 
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
@@ -43,7 +44,7 @@ from app.core.indexes.banding import BYTES_PER_SET
 from app.store import identity, lua
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledge, check_room, inside
-from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
+from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, now
 from app.store.named import LUA, LivingManifest, LivingStore, NameTaken, Reservation, State, end
 
@@ -196,6 +197,7 @@ class IndexStore(LivingStore[IndexManifest]):
         """Store an empty index for `owner` unless its name is taken; return the manifest under the name then.
 
         Raises:
+            NameTaken: the name is an alias.
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
@@ -209,7 +211,9 @@ class IndexStore(LivingStore[IndexManifest]):
         refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
-        return IndexManifest.parse(stored)
+        with suppress(IsAlias):
+            return IndexManifest.parse(stored)
+        raise NameTaken(manifest.name)
 
     def reserve(self, manifest: IndexManifest, owner: str = "") -> Reservation:
         """Prepare the reservation of a name for an index's job; QuotaExceeded if there is no room for another name."""
@@ -305,7 +309,18 @@ class IndexStore(LivingStore[IndexManifest]):
         return [one == 1 for one in removed]
 
     def look(self, name: str, known: IndexManifest | None = None) -> tuple[IndexManifest, IndexState] | None:
-        """Return the manifest and state of an index, None if there is none; one call if `known` is still current."""
+        """Return the manifest and state of an index, also by an alias; None if there is none.
+
+        One call to the store if `known` is still current.
+        """
+        try:
+            return self._look(name, known)
+        except IsAlias as alias:
+            with suppress(IsAlias):
+                return self._look(alias.target, known)
+        return None
+
+    def _look(self, name: str, known: IndexManifest | None) -> tuple[IndexManifest, IndexState] | None:
         while True:
             with store_errors(), self._client.pipeline(transaction=False) as asked:
                 asked.get(self.key(name))

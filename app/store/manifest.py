@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json
 
-from app.store.errors import NewerVersion, StoreDamaged
+from app.store.errors import IsAlias, NewerVersion, StoreDamaged
 
 
 class ArrayEntry(BaseModel):
@@ -79,26 +79,36 @@ class Manifest(BaseModel):
 
     @classmethod
     def parse(cls, stored: bytes) -> Self:
-        """Read a stored manifest; StoreDamaged if it cannot be read, NewerVersion if a newer version wrote it."""
+        """Read a stored manifest.
+
+        Raises:
+            IsAlias: the name is an alias.
+            NewerVersion: a newer version wrote the manifest.
+            StoreDamaged: the manifest cannot be read.
+        """
         try:
             manifest = cls.model_validate_json(stored)
         except ValidationError as error:
-            cls._refuse_newer(stored)
+            cls._refuse_others(stored)
             raise StoreDamaged(f"a manifest of {len(stored)} bytes is none that this version can read") from error
         if manifest.schema_version > cls.newest:
-            cls._refuse_newer(stored)
+            cls._refuse_others(stored)
         if not {entry.dtype for entry in manifest.arrays.values()} <= cls.dtypes:
             raise StoreDamaged(f"{cls.kind} {manifest.name!r} has arrays of an unknown dtype")
         return manifest
 
     @classmethod
-    def _refuse_newer(cls, stored: bytes) -> None:
-        """Raise NewerVersion if the manifest has a newer version, whatever else has changed in it."""
+    def _refuse_others(cls, stored: bytes) -> None:
+        """Raise IsAlias for an alias, and NewerVersion for a newer version, whatever else has changed in it."""
         try:
             read = from_json(stored)
         except ValueError:
             return
-        made = read.get("schema_version") if isinstance(read, dict) else None
+        if not isinstance(read, dict):
+            return
+        made = read.get("schema_version")
+        if isinstance(target := read.get("alias_of"), str):
+            raise IsAlias(cls.kind, str(read.get("name")), target)
         if isinstance(made, int) and made > cls.newest:
             raise NewerVersion(f"{cls.kind} {read.get('name')!r}", f"schema version {made}", cls.newest)
 

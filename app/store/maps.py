@@ -14,7 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from app.core.maps.terms import Built
 from app.store.account import UNLIMITED, Quota
-from app.store.errors import Gone, NewerVersion, StoreDamaged
+from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged
 from app.store.manifest import ArrayEntry, digest_of, now
 from app.store.named import SPEC, LivingManifest, LivingStore, NameTaken, Reservation, State, contents, end, fitting
 
@@ -222,7 +222,7 @@ class MapStore(LivingStore[MapManifest]):
 
 def _put_again(reservation: MapManifest | None, stored: bytes) -> MapManifest | None:
     """Return the reservation as stored now, with its new time to live; None if `stored` is something else."""
-    with suppress(StoreDamaged, NewerVersion):
+    with suppress(IsAlias, StoreDamaged, NewerVersion):
         there = MapManifest.parse(stored)
         if reservation is not None and there.token == reservation.token and there.state is State.building:
             return there

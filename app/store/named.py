@@ -35,7 +35,7 @@ from app.core.arrays import octets
 from app.store import account, identity, lua, pieces
 from app.store.account import Account, Entry, Quota
 from app.store.connection import acknowledge, at_once, by_root, check_room, inside, places_of
-from app.store.errors import Gone, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
 from app.store.manifest import Manifest, now
 from app.store.pieces import PIECE_BYTES
 
@@ -85,7 +85,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 _PAGE_BYTES = 1 << 22
-# Answer of `RENEW` if indexes refer to a map.
+# Answer of `RENEW` if something refers to the thing.
 _FOR_EVER = 2
 # Names examined whenever a thing with a time to live is created.
 _LOOKED_AT = 8
@@ -108,11 +108,28 @@ class NamedStore(Generic[M]):
         self._commit, self._renew, self._delete, self._forget = map(client.register_script, every)
 
     def find(self, name: str) -> M | None:
-        """Return the manifest of a thing, None if there is no such thing."""
+        """Return the manifest of a thing, of the one that an alias stands for; None if there is no such thing."""
+        try:
+            return self.find_own(name)
+        except IsAlias as alias:
+            with suppress(IsAlias):
+                return self.find_own(alias.target)
+        return None
+
+    def find_own(self, name: str) -> M | None:
+        """Return the manifest of the thing that itself has a name, None if there is none; IsAlias for an alias."""
         return self._parse(self._store(name), name)
 
     async def find_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         """Return the manifest of a thing like `find`, with an asyncio client and without blocking the event loop."""
+        try:
+            return await self._find_own_by(client, name)
+        except IsAlias as alias:
+            with suppress(IsAlias):
+                return await self._find_own_by(client, alias.target)
+        return None
+
+    async def _find_own_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         with store_errors():
             stored = cast(bytes | None, await client.get(self.key(name)))
             if stored is None:
@@ -235,6 +252,8 @@ class NamedStore(Generic[M]):
             try:
                 if (thing := self._parse(one, name)) is not None:
                     things.append(thing)
+            except IsAlias:  # it has the name of a thing that has expired
+                continue
             except (StoreDamaged, NewerVersion) as error:  # the other things must still be listed
                 logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
@@ -366,8 +385,10 @@ class NamedStore(Generic[M]):
     def _read_stored(self, there: M) -> tuple[bytes, M] | None:
         """Return the current manifest, as bytes and parsed; None if the thing is gone or another has its name."""
         stored = self._store(there.name)
-        found = self._parse(stored, there.name)
-        return None if stored is None or found is None or found.token != there.token else (stored, found)
+        with suppress(IsAlias):
+            found = self._parse(stored, there.name)
+            return None if stored is None or found is None or found.token != there.token else (stored, found)
+        return None
 
     def _tidy(self, name: str) -> None:
         """Remove some names of expired things from the list of a name, so that an unread list does not grow for ever.

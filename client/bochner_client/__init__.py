@@ -19,9 +19,10 @@ from bochner_client.errors import (
     ServiceAway,
 )
 from bochner_client.jobs import AsyncJob, Job
-from bochner_client.pages import DatasetPage, IndexPage, JobPage, MapPage, VectorPage
+from bochner_client.pages import AliasPage, DatasetPage, IndexPage, JobPage, MapPage, VectorPage
 from bochner_client.recommendations import Recommendation
 from bochner_client.records import (
+    AliasRecord,
     ChangedTags,
     CreatedKey,
     DatasetRecord,
@@ -43,6 +44,7 @@ from bochner_client.records import (
     VectorRecord,
 )
 from bochner_client.refusals import (
+    AliasNotFound,
     ArrayNotFound,
     BadRequest,
     Conflict,
@@ -50,6 +52,7 @@ from bochner_client.refusals import (
     DatasetNotFound,
     Forbidden,
     IndexExists,
+    IndexInUse,
     IndexNotFound,
     IndexNotReady,
     InternalError,
@@ -92,6 +95,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AliasNotFound",
+    "AliasPage",
+    "AliasRecord",
     "ArrayNotFound",
     "AsyncClient",
     "AsyncJob",
@@ -114,6 +120,7 @@ __all__ = [
     "Gram",
     "HashMap",
     "IndexExists",
+    "IndexInUse",
     "IndexNotFound",
     "IndexNotReady",
     "IndexPage",

@@ -1,6 +1,6 @@
 """All calls of the HTTP API, as methods that both clients share."""
 
-from bochner_client.calls import datasets, indexes, jobs, keys, local, maps, measurements, service, vectors
+from bochner_client.calls import aliases, datasets, indexes, jobs, keys, local, maps, measurements, service, vectors
 from bochner_client.methods import iterating, method, starting
 
 
@@ -45,6 +45,12 @@ class Operations:
     search_index = method(indexes.search_index)
     find_duplicates = method(indexes.find_duplicates)
     start_duplicates = starting(indexes.start_duplicates)
+
+    put_alias = method(aliases.put_alias)
+    get_alias = method(aliases.get_alias)
+    list_aliases = method(aliases.list_aliases)
+    iter_aliases = iterating(aliases.iter_aliases)
+    delete_alias = method(aliases.delete_alias)
 
     diagnose = method(measurements.diagnose)
     start_diagnosis = starting(measurements.start_diagnosis)

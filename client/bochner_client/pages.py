@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bochner_client.records import DatasetRecord, IndexRecord, JobRecord, MapRecord, Record, VectorRecord
+from bochner_client.records import AliasRecord, DatasetRecord, IndexRecord, JobRecord, MapRecord, Record, VectorRecord
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +46,17 @@ class IndexPage(Page):
     @classmethod
     def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
         return {"indexes": tuple(map(IndexRecord.read, document["indexes"]))}
+
+
+@dataclass(frozen=True, kw_only=True)
+class AliasPage(Page):
+    """Page of aliases, in order of their names."""
+
+    aliases: tuple[AliasRecord, ...]
+
+    @classmethod
+    def _read(cls, document: Mapping[str, Any]) -> dict[str, Any]:
+        return {"aliases": tuple(map(AliasRecord.read, document["aliases"]))}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -293,6 +293,22 @@ class Duplicates(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class AliasRecord(Record):
+    """An alias: a further name of a map or an index."""
+
+    _times = ("changed_at",)
+
+    name: str
+    map: str | None
+    """Map that it stands for; None if it stands for an index."""
+    index: str | None
+    """Index that it stands for; None if it stands for a map."""
+    digest: str
+    """Another one after each change."""
+    changed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
 class JobRecord(Record):
     """A job, and how far it is."""
 

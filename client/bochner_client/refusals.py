@@ -48,6 +48,12 @@ class IndexNotFound(NotFound):
     slugs = ("index-not-found",)
 
 
+class AliasNotFound(NotFound):
+    """There is no alias with the name."""
+
+    slugs = ("alias-not-found",)
+
+
 class VectorNotFound(NotFound):
     """The index has no vector with the id."""
 
@@ -113,7 +119,7 @@ class IndexExists(Conflict):
 
 
 class MapInUse(Conflict):
-    """Indexes use the map."""
+    """Indexes or aliases use the map."""
 
     slugs = ("map-in-use",)
 
@@ -121,6 +127,22 @@ class MapInUse(Conflict):
     def indexes(self) -> list[str]:
         """Names of the indexes that use the map."""
         return list(self.document.get("indexes", ()))
+
+    @property
+    def aliases(self) -> list[str]:
+        """Names of the aliases that stand for the map."""
+        return list(self.document.get("aliases", ()))
+
+
+class IndexInUse(Conflict):
+    """Aliases stand for the index."""
+
+    slugs = ("index-in-use",)
+
+    @property
+    def aliases(self) -> list[str]:
+        """Names of these aliases."""
+        return list(self.document.get("aliases", ()))
 
 
 class NotReady(Conflict):

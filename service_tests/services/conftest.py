@@ -53,7 +53,7 @@ class Service(Maps):
 
     def __init__(self, client: redis.Redis, cache: Cache, limits: Limits = LIMITS, unfit: str | None = None) -> None:
         store, jobs = MapStore(client), Jobs(client, 10, 60)
-        super().__init__(store, limits, cache, 1, jobs, Pins(client, store, IndexStore(client)))
+        super().__init__(store, limits, cache, 1, jobs, Pins(client, store, {"index": IndexStore(client).find_own}))
         datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
         self._creation = MapCreation(store, limits, 1, lambda: unfit, jobs, datasets)
 

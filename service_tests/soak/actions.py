@@ -169,8 +169,35 @@ def put_map(client: Client) -> None:
 
 def delete_map(client: Client) -> None:
     """Delete a map, and cancel the job that builds it."""
-    name, stands = client.settled()
-    client.delete(f"/v1/maps/{name}", stands)
+    (name, stands), alias = client.settled(), client.model.alias
+    if alias.known and alias.value == name:
+        client.ask("DELETE", f"/v1/maps/{name}", (409, *REFUSED))
+    elif name not in alias.may | client.model.held:
+        client.delete(f"/v1/maps/{name}", stands)
+
+
+def put_alias(client: Client) -> None:
+    """Let the alias stand for a map that is there."""
+    (name, stands), alias = client.settled(), client.model.alias
+    if not stands.known or stands.value is None or stands.building:
+        return
+    wanted = (200, 201) if not alias.known else (201,) if alias.value is None else (200,)
+    answer = client.ask("PUT", client.alias_path, (*wanted, *REFUSED), json={"map": name})
+    if answer is None:
+        alias.perhaps(name)
+        client.model.held.add(name)
+    elif answer.status_code in wanted:
+        alias.is_now(name)
+
+
+def use_alias(client: Client) -> None:
+    """Look at the map that the alias stands for."""
+    client.look_at_alias()
+
+
+def delete_alias(client: Client) -> None:
+    """Delete the alias, or hear that there is none."""
+    client.delete(client.alias_path, client.model.alias)
 
 
 def use_map(client: Client) -> None:
@@ -220,6 +247,9 @@ ACTIONS: dict[Callable[[Client], None], int] = {
     use_map: 8,
     delete_map: 4,
     list_maps: 1,
+    put_alias: 2,
+    use_alias: 3,
+    delete_alias: 1,
     cancel_job: 1,
     look_at_job: 4,
     upsert_vectors: 4,

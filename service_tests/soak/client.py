@@ -1,5 +1,6 @@
 """A client of the service, and how it checks what it is answered against its model."""
 
+import time
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -94,10 +95,19 @@ class Client:
         for name, stands in self.model.maps.items():
             if not self.look_at_map(name, stands):
                 raise Wrong(f"{name} cannot be looked at")
+        if not self.look_at_alias():
+            raise Wrong(f"the alias of {self.model.prefix} cannot be looked at")
 
     def delete_all(self) -> None:
         """Delete whatever is there."""
+        self.delete(self.alias_path, self.model.alias)
         for name, stands in self.model.maps.items():
+            while name in self.model.held:  # for a minute at most
+                answer = self.ask("DELETE", f"/v1/maps/{name}", (204, 404, 409))
+                if answer is not None and answer.status_code != 409:
+                    self.model.held.remove(name)
+                    stands.is_now(None)
+                time.sleep(0.5)
             self.delete(f"/v1/maps/{name}", stands)
 
     def settled(self) -> tuple[str, Name]:
@@ -140,6 +150,18 @@ class Client:
         if not building:
             self.check_map(spec, record)
         return True
+
+    @property
+    def alias_path(self) -> str:
+        """Address of its alias."""
+        return f"/v1/aliases/{self.model.prefix}"
+
+    def look_at_alias(self) -> bool:
+        """See what the alias stands for; False where nobody answers."""
+        answer = self.ask("GET", f"/v1/maps/{self.model.prefix}", (200, 404))
+        if answer is not None:
+            self.model.alias.seen(answer.json()["name"] if answer.status_code == 200 else None)
+        return answer is not None
 
     def check_map(self, spec: str, record: dict[str, Any]) -> None:
         """Raise Wrong unless a record is that of a spec."""

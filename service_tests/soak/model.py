@@ -86,6 +86,10 @@ class Model:
         """That of the index of its own."""
         self.vectors = {f"{prefix}/{i}": Name() for i in range(2 * count)}
         """Ids in this index, which stand for the tags of their vectors."""
+        self.alias = Name()
+        """That of its alias, which stands for names of maps."""
+        self.held: set[str] = set()
+        """Maps that a lost request may have reserved for the alias, for a minute."""
         self.jobs: list[Job] = []
 
     def listed(self, names: Iterable[str]) -> None:

@@ -5,7 +5,7 @@ import redis
 
 from app.store.indexes import IndexStore
 from app.store.maps import MapManifest, MapStore
-from app.store.pins import Index, Pins
+from app.store.pins import Pins, User
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.store.new_indexes import new_index
@@ -21,13 +21,13 @@ def indexes(client: redis.Redis) -> IndexStore:
 
 @pytest.fixture
 def pins(client: redis.Redis, maps: MapStore, indexes: IndexStore) -> Pins:
-    return Pins(client, maps, indexes)
+    return Pins(client, maps, {"index": indexes.find_own})
 
 
-def put(indexes: IndexStore, pins: Pins, there: MapManifest, name: str, ttl: int | None = None) -> Index:
+def put(indexes: IndexStore, pins: Pins, there: MapManifest, name: str, ttl: int | None = None) -> User:
     """Pin a map for an index, and make that."""
     made = new_index(name, ttl=ttl, over=there.name)
-    index = Index(name, made.token)
+    index = User(name, made.token)
     assert pins.pin(there, index)
     indexes.create(made)
     return index
@@ -91,14 +91,14 @@ def test_indexes_that_never_came_or_expired_are_forgotten(
     client: redis.Redis, maps: MapStore, indexes: IndexStore, pins: Pins
 ) -> None:
     there = maps.create(new()._replace(ttl=100))
-    assert all(pins.pin(there, Index("never", token)) for token in ("made", "either"))
+    assert all(pins.pin(there, User("never", token)) for token in ("made", "either"))
     put(indexes, pins, there, "expired", ttl=50)
     put(indexes, pins, there, "i")
-    assert pins.users("m") == ["expired", "i", "never"]
+    assert [one.name for one in pins.users("m")] == ["expired", "i", "never", "never"]
     age(client)
     client.delete("bochner:{index:expired}:manifest")
     pins.tidy()
-    assert pins.users("m") == ["i"]
+    assert [one.name for one in pins.users("m")] == ["i"]
     assert lives(client) == {-1}
     indexes.delete("i")  # and dies before it says so
     pins.tidy()

@@ -1,8 +1,9 @@
 -- KEYS: manifest. ARGV: token, the current manifest, the new manifest, time to live in seconds from now on ('' for
--- ever). Returns 0 if another manifest is stored, else 1. If the new manifest no longer has a job, the index starts
--- empty.
+-- ever). Returns 0 if another manifest is stored, 2 if the index must live for ever because it is pinned, else 1. If the
+-- new manifest no longer has a job, the index starts empty.
 local stored, found = manifest(KEYS[1])
 if stored ~= ARGV[2] then return stored == ARGV[3] and 1 or 0 end
+if ARGV[4] ~= '' and is_pinned() then return 2 end
 if found.job and not cjson.decode(ARGV[3]).job then
   begin()
   book(own, base(), 1, owner())

@@ -1,5 +1,5 @@
 -- KEYS: manifest, index, chunks. ARGV: manifest, name, receipt, entries. Returns 1 if this call, or the first try of it,
--- has deleted the thing. A map to which indexes refer is not deleted.
+-- has deleted the thing. What is pinned is not deleted.
 if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
 local stored, found = manifest(KEYS[1])
 if stored ~= ARGV[1] or is_pinned() then return 0 end

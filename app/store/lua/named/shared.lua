@@ -20,5 +20,7 @@ local function drop_spec(key, found)
   unbook(own)
   for _, piece in ipairs(spec_pieces(own, found)) do redis.call('UNLINK', piece) end
 end
+-- Whether something refers to the thing, see pins.py.
+local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
 local function receipt(of) return ROOT .. 'deleted:' .. of end
 local function leave(of) redis.call('SET', receipt(of), '', 'EX', RECEIPT_SECONDS) end

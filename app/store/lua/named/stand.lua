@@ -1,7 +1,5 @@
 -- Shared functions of scripts. `stand` stores a manifest under the first key; the manifest, and the chunks from key
 -- number `first` on, live for the given seconds ('' for ever).
--- Whether indexes are over the thing.
-local function is_pinned() return redis.call('EXISTS', (string.gsub(KEYS[1], 'manifest$', 'pins'))) == 1 end
 local function are_there(first)
   for i = first, #KEYS do
     if redis.call('EXISTS', KEYS[i]) == 0 then return false end

@@ -1,0 +1,204 @@
+"""Aliases: further names of maps and indexes, moved from one to another at once."""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime
+from itertools import chain
+from operator import attrgetter
+from typing import Annotated, Any, NamedTuple, Self
+
+from pydantic import Field, model_validator
+
+from app.core.errors import InvalidInput
+from app.core.model import NAME_PATTERN, Described, Frozen
+from app.services.errors import (
+    AliasNotFound,
+    Check,
+    IndexNotFound,
+    IndexNotReady,
+    MapNotFound,
+    MapNotReady,
+    accept_any,
+)
+from app.store.aliases import AliasManifest, AliasStore
+from app.store.errors import NameHeld, QuotaExceeded, StoreUnavailable
+from app.store.manifest import now
+from app.store.named import LivingManifest, LivingStore
+from app.store.pins import Pins, User
+
+
+class AskedAlias(Frozen):
+    """An alias: of a map, or of an index."""
+
+    map: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
+    """Name of the map that the alias stands for."""
+    index: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
+    """Name of the index that the alias stands for."""
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if (self.map is None) == (self.index is None):
+            came = "neither" if self.map is None else "both"
+            raise InvalidInput(f"expected map or index, which the alias stands for, got {came}", "")
+        return self
+
+
+class AliasRecord(Described):
+    """An alias."""
+
+    name: str
+    """Name of the alias."""
+    map: str | None
+    """Name of the map that it stands for; null if it stands for an index."""
+    index: str | None
+    """Name of the index that it stands for; null if it stands for a map."""
+    digest: str
+    """Digest of what it stands for since when, another one after each change; also the ETag."""
+    changed_at: datetime
+    """Time of the last PUT that changed it."""
+
+
+class AliasPage(Described):
+    """A page of aliases in order of their names."""
+
+    aliases: list[AliasRecord]
+    """Aliases, in order of their names."""
+    next: str | None
+    """Cursor of the next page, null on the last one."""
+
+
+class AliasesOf(NamedTuple):
+    """The aliases of maps, or of indexes."""
+
+    manifest: type[AliasManifest]
+    store: AliasStore
+    things: LivingStore[Any]
+    """The maps or indexes."""
+    pins: Pins
+    """References to these."""
+    not_found: type[MapNotFound | IndexNotFound]
+    not_ready: type[MapNotReady | IndexNotReady]
+
+    def require(self, name: str) -> LivingManifest:
+        """Return the map or index with a name; raise `not_found` or `not_ready` if it cannot be used."""
+        thing: LivingManifest | None = self.things.find(name)
+        if thing is None:
+            raise self.not_found(name)
+        if thing.job is not None:
+            raise self.not_ready(name, thing.job, thing.error)
+        return thing
+
+    def put(self, name: str, thing: LivingManifest, before: AliasManifest | None, owner: str) -> AliasManifest | None:
+        """Store an alias of a thing in place of the one before; None if that has changed, or the thing is gone."""
+        token = secrets.token_hex(8)
+        alias = self.manifest(
+            schema_version=self.manifest.newest,
+            token=token,
+            name=name,
+            alias_of=thing.name,
+            digest="sha256:" + hashlib.sha256(f"{thing.kind} {thing.name} {token}".encode()).hexdigest(),
+            created_at=now(),
+        )
+        user = _user(alias)
+        if not self.pins.pin(thing, user):
+            return None
+        replaced = before if before is not None and before.kind == thing.kind else None
+        try:
+            is_put = self.store.put(alias, replaced, owner)
+        except (NameHeld, QuotaExceeded):
+            self.pins.unpin(thing.name, user)
+            raise
+        if not is_put:
+            self.pins.unpin(thing.name, user)
+            return None
+        self.pins.settle(thing.name, user)
+        return alias
+
+
+class Aliases:
+    """Aliases of the service. Every method may raise StoreUnavailable or StoreDamaged.
+
+    `unfit` returns the reason why the store cannot be trusted with new aliases, or None if it can.
+    """
+
+    def __init__(self, every: dict[str, AliasesOf], unfit: Callable[[], str | None]) -> None:
+        self._every, self._unfit = every, unfit
+
+    def put(self, name: str, asked: AskedAlias, owner: str = "", check: Check = accept_any) -> tuple[AliasRecord, bool]:
+        """Make an alias stand for a map or an index; return its record, and whether it is new.
+
+        A new alias counts towards `owner`'s quota. `check` receives the digest of the alias as it is, and may raise.
+
+        Raises:
+            NameHeld: a map or an index has the name.
+            MapNotFound, IndexNotFound: there is nothing that it can stand for.
+            MapNotReady, IndexNotReady: a job is still making that, or has failed.
+            QuotaExceeded: there is no room for another name.
+        """
+        if reason := self._unfit():
+            raise StoreUnavailable(f"{reason}; no alias is put there")
+        kind, wanted = ("map", asked.map) if asked.map is not None else ("index", asked.index or "")
+        while True:
+            before = self._find(name)
+            check(None if before is None else before.digest)
+            thing = self._every[kind].require(wanted)
+            if before is not None and (before.kind, before.alias_of) == (kind, thing.name):
+                return record(before), False
+            alias = self._every[kind].put(name, thing, before, owner)
+            if alias is not None:
+                if before is not None:
+                    self._release(before, is_gone=before.kind == kind)
+                return record(alias), before is None
+
+    def get(self, name: str) -> AliasRecord:
+        """Return the record of an alias."""
+        found = self._find(name)
+        if found is None:
+            raise AliasNotFound(name)
+        return record(found)
+
+    def list(self, prefix: str, cursor: str | None, limit: int) -> AliasPage:
+        """Return a page of records in order of their names."""
+        pages = [of.store.page(prefix, cursor, limit) for of in self._every.values()]
+        ends = [after for _, after in pages if after is not None]
+        found = sorted(chain.from_iterable(page for page, _ in pages), key=attrgetter("name"))
+        # Where one kind has more to come, names of the other kind beyond must wait.
+        shown = [alias for alias in found if not ends or alias.name <= min(ends)][:limit]
+        last = shown[-1].name if shown else min(ends, default=None)
+        return AliasPage(aliases=[*map(record, shown)], next=last if ends or len(shown) < len(found) else None)
+
+    def delete(self, name: str, check: Check = accept_any) -> None:
+        """Delete an alias; what it stands for stays. `check` receives its digest, and may raise."""
+        there = self._find(name)
+        if there is None:
+            raise AliasNotFound(name)
+        of, gone = self._every[there.kind], [there]
+
+        def note(stored: bytes, _: str) -> None:
+            gone[:] = [of.manifest.parse(stored)]
+            check(gone[0].digest)
+
+        if not of.store.delete(name, note):
+            raise AliasNotFound(name)
+        self._release(gone[0], is_gone=True)
+
+    def _release(self, alias: AliasManifest, is_gone: bool) -> None:
+        """Let what an alias stood for be deleted; delete the alias itself if it still exists."""
+        of = self._every[alias.kind]
+        if not is_gone:
+            of.store.delete(alias.name)
+        of.pins.unpin(alias.alias_of, _user(alias))
+
+    def _find(self, name: str) -> AliasManifest | None:
+        return next((found for of in self._every.values() if (found := of.store.find(name)) is not None), None)
+
+
+def record(alias: AliasManifest) -> AliasRecord:
+    """Return the record of an alias."""
+    thing = {"map": None, "index": None} | {alias.kind: alias.alias_of}
+    return AliasRecord(name=alias.name, digest=alias.digest, changed_at=alias.created_at, **thing)
+
+
+def _user(alias: AliasManifest) -> User:
+    return User(alias.name, alias.token, "alias")

@@ -1,0 +1,82 @@
+"""Aliases in the store: further names of maps and indexes, which can be moved from one to another at once.
+
+An alias `a` of an index is a manifest at the key that an index `a` would have, so that no name is given twice;
+`bochner:index-aliases` lists the names. It is the same for maps.
+"""
+
+from typing import Any, ClassVar, cast
+
+import redis
+from pydantic import Field
+
+from app.store import lua
+from app.store.account import UNLIMITED, Quota, refuse
+from app.store.connection import acknowledge, check_room, inside
+from app.store.errors import NameHeld, store_errors
+from app.store.manifest import ArrayEntry
+from app.store.named import LUA, LivingManifest, NamedStore
+
+_MARK = b'"alias_of":'
+
+
+class AliasManifest(LivingManifest):
+    """Manifest of an alias."""
+
+    dtypes: ClassVar[frozenset[str]] = frozenset()
+    newest: ClassVar[int] = 1
+
+    alias_of: str
+    """Name of the map or index."""
+    arrays: dict[str, ArrayEntry] = Field({})
+
+    @property
+    def booked_bytes(self) -> int:
+        """Bytes for which the alias counts in the account: its manifest, and its name in the keys around it."""
+        return 2 * len(self.stored) + 512
+
+
+class MapAlias(AliasManifest):
+    """Alias of a map."""
+
+    kind = "map"
+
+
+class IndexAlias(AliasManifest):
+    """Alias of an index."""
+
+    kind = "index"
+
+
+class AliasStore(NamedStore[AliasManifest]):
+    """Store of aliases of maps, or of indexes. Every method raises StoreUnavailable if the store does not answer."""
+
+    def __init__(self, client: redis.Redis, manifest: type[AliasManifest], quota: Quota = UNLIMITED) -> None:
+        super().__init__(client, manifest, quota)
+        self._indexes = {root: inside(root, f"bochner:{manifest.kind}-aliases") for root in self._places.roots}
+        self._put_alias = client.register_script(LUA + lua.read("aliases/put"))
+
+    @acknowledge()
+    def put(self, alias: AliasManifest, replaced: AliasManifest | None, owner: str = "") -> bool:
+        """Store an alias for `owner` in place of the one that it replaces, if any; False if that is not there any more.
+
+        Raises:
+            NameHeld: a map or an index has the name.
+            QuotaExceeded: there is no room for another name.
+        """
+        check_room(self._client, 0)
+        if self._account.is_spread and replaced is None:
+            self._account.check(alias.booked_bytes, owner)
+        expected = b"" if replaced is None else replaced.stored
+        args = [alias.stored, alias.name, expected, owner, alias.booked_bytes, *self._account.most]
+        with store_errors():
+            keys = [self.key(alias.name), self._index(alias.name)]
+            limit, stored = cast("list[Any]", self._put_alias(keys=keys, args=args))
+        refuse(limit, alias.booked_bytes, names=1)
+        if stored and _MARK not in stored:
+            detail = f"{alias.kind} {alias.name!r} exists; delete it, or take another name for the alias"
+            raise NameHeld(alias.kind, detail)
+        return bool(stored == alias.stored)
+
+    def _store(self, name: str) -> bytes | None:
+        stored = super()._store(name)
+        return stored if stored is not None and _MARK in stored else None

@@ -1,0 +1,15 @@
+-- KEYS: manifest, listing. ARGV: manifest, name, the alias to be replaced ('' for none), owner, bytes, most bytes, most
+-- names. Returns the limit that would be exceeded, and the manifest stored then, '' for none.
+local stored, found = manifest(KEYS[1])
+local is_free = ARGV[3] == '' and (not stored or failed(found))
+if not is_free and stored ~= ARGV[3] then return {false, stored or ''} end
+sweep()
+local entry = redis.call('HGET', ENTRIES, entry_at(KEYS[1], found.token or ''))
+local is_own = entry and string.match(entry, '^%d+ %d+ (.*)$') == ARGV[4]
+local limit = not is_own and passed(ARGV[4], tonumber(ARGV[5]), 1, ARGV[6], ARGV[7])
+if limit then return {limit, ''} end
+drop_spec(KEYS[1], found)
+redis.call('SET', KEYS[1], ARGV[1])
+redis.call('ZADD', KEYS[2], 0, ARGV[2])
+book(entry_at(KEYS[1], cjson.decode(ARGV[1]).token), ARGV[5], 1, ARGV[4])
+return {false, ARGV[1]}
