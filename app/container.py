@@ -8,9 +8,11 @@ from app.services.aliases import Aliases, AliasesOf
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import IndexNotFound, IndexNotReady, MapNotFound, MapNotReady
+from app.services.index_copies import IndexCopies
 from app.services.index_duplicates import IndexDuplicates
 from app.services.index_images import Images
 from app.services.index_jobs import IndexCreation
+from app.services.index_recall import IndexRecall
 from app.services.index_upserts import IndexUpserts
 from app.services.index_vectors import IndexVectors
 from app.services.indexes import Indexes
@@ -83,6 +85,8 @@ class Container:
         self.index_vectors = IndexVectors(index_store, self.indexes, images, self.datasets, limits, threads)
         self.index_upserts = IndexUpserts(index_store, self.indexes, images, self.datasets, limits, threads)
         self.duplicates = IndexDuplicates(index_store, self.indexes, images, self.jobs, limits, threads)
+        self.copies = IndexCopies(index_store, self.indexes, self.index_upserts, self.jobs)
+        self.recall = IndexRecall(index_store, self.indexes, images, self.jobs, limits, threads)
         self.adviser = Adviser(self.maps, self.datasets, threads)
         self.index_creation = IndexCreation(index_store, self.indexes, self.adviser, self.jobs, limits)
 

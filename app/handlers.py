@@ -19,7 +19,7 @@ from app.jobs.jobs import say_starting
 from app.jobs.worker import JobLimits, Worker
 from app.metrics import Heartbeat, Slot
 from app.request_context import start_spans
-from app.services import index_duplicates, index_jobs, map_creation
+from app.services import index_copies, index_duplicates, index_jobs, index_recall, map_creation
 from app.services.errors import DatasetNotFound, MapNotFound, MapNotReady
 from app.services.measurements import ADVISE, DIAGNOSE, RECOMMEND, Measurement, detach_rows
 from app.services.warm_up import cold, get_ready
@@ -60,6 +60,8 @@ def job_handlers(settings: Settings) -> Handlers:
         index_duplicates.DUPLICATES: lambda payload, context: {
             Json.media_type: services.duplicates.answer(payload, context)
         },
+        index_recall.RECALL: lambda payload, context: {Json.media_type: services.recall.answer(payload, context)},
+        index_copies.COPY: lambda payload, context: services.copies.copy(payload, context, context.owner),
     }
 
 

@@ -248,6 +248,11 @@ def _aliases() -> Iterator[Call]:
 
 def _duplicates() -> Iterator[Call]:
     """After the calls about jobs that wait, which have ended once these are answered."""
+    wait, near = {"Prefer": "wait=60"}, {"name": "near"}
+    body = example("copy_index.into_other_bands") | {"from": "near", "rows_per_band": 1}
+    yield Call("copy_index", "into_other_bands", {"name": "copy"}, headers=wait, body=body, status=202)
+    yield Call("measure_recall", "of_one", near, headers=wait, body={"k": 1, "queries": 2})
+    yield Call("measure_recall", "by_a_job", near, headers={"Prefer": "respond-async"}, body={}, status=202)
     body = example("find_duplicates.clusters_with_the_one_to_keep")
     yield Call("find_duplicates", "with_the_one_to_keep", {"name": "near"}, headers={"Prefer": "wait=60"}, body=body)
     body = example("find_duplicates.much_alike")

@@ -22,6 +22,7 @@ ADDRESSES = {
     **{operation: f"/v1/maps/{{name}}-hashes/{operation}?{{query}}" for operation in ("codes", "similarity")},
     "put_map": "/v1/maps/{name}-new", "put_dataset": "/v1/datasets/{name}?{query}", "create_key": "/v1/keys",
     "diagnose": "/v1/maps/{name}{of}/diagnostics/{kind}", "recommend": "/v1/recommendations",
+    "copy_index": "/v1/indexes/{name}-copy/copy", "measure_recall": "/v1/indexes/{name}/recall",
     "put_index": "/v1/indexes/{name}-new", "put_alias": "/v1/aliases/{name}-alias",
     "upsert_vectors": "/v1/indexes/{name}/vectors?{query}",
     "count_vectors": "/v1/indexes/{name}/vectors/count", "search_index": "/v1/indexes/{name}/search",
@@ -42,11 +43,12 @@ def prepare(http: httpx.Client, name: str, document: dict[str, Any]) -> None:
     assert put(http, name, FOURIER).status_code == 201
     assert put(http, f"{name}-hashes", HASHES).status_code == 201
     assert http.put(f"/v1/indexes/{name}", json={"map": f"{name}-hashes"}).status_code == 201
-    if "ids" in document and "vectors" not in document:  # queries that are there
-        kept = {"ids": document["ids"], "vectors": [[1.0] * 4] * len(document["ids"])}
+    ids = [*range(20)] if "queries" in document else document.get("ids", [])
+    if ids and "vectors" not in document:  # queries that are there
+        kept = {"ids": ids, "vectors": [[1.0] * 4] * len(ids)}
         assert http.post(f"/v1/indexes/{name}/vectors", json=kept).status_code == 200
-    if "index" in document:
-        document["index"] = name
+    for member in ("index", "from"):
+        document |= {member: name} if member in document else {}
     if str(document.get("map", "")).startswith("letters"):
         is_advice = "recall" in document
         dim = LETTERS.shape[1] if is_advice else 4
@@ -74,7 +76,8 @@ def test_an_example_is_accepted(http: httpx.Client, running: Running, name: str,
         answer = http.request(method, address, **asked)
         assert (answer.status_code, answer.json()["status"]) == (200, "ready")
         return
-    assert answer.status_code == (201 if method == "PUT" or admin else 200), answer.text
+    expected = 201 if method == "PUT" or admin else 202 if operation == "copy_index" else 200
+    assert answer.status_code == expected, answer.text
     if operation == "put_map" and "dataset" not in str(document):
         # An example is no doubtful map, but a rule always says how far it reaches.
         assert bool(answer.json()["warnings"]) == (document["sampler"]["kind"] in RULES)

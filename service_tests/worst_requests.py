@@ -253,6 +253,8 @@ WORST: dict[str, list[Worst]] = {
         Worst("as many labels as may be", "/v1/recommendations", lambda: b'{"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("vectors", b"[0]", 4 * 598_999) + b"," + member("y", b"0,1", 2 * 598_998) + b"}", within=RESULT),
         Worst("every sampler, as wide as may be", "/v1/recommendations", said(dataset="bits", kernel=GAUSSIAN, budget=1 << 16, seeds=20, objective="time", target_error=1e-9), within=JOB),
     ],
+    "POST /v1/indexes/{name}/copy": [Worst("of many vectors", "/v1/indexes/copied/copy", said(**{"from": "rows"}), headers={"Prefer": "wait=20"})],
+    "POST /v1/indexes/{name}/recall": [Worst("of many queries", "/v1/indexes/rows/recall", said(k=100, queries=1000), headers={"Prefer": "wait=20"}, within=JOB)],
     "PUT /v1/aliases/{name}": [Worst("of a map", "/v1/aliases/new", said(map="hashes"))],
     "POST /v1/bands": [
         Worst("as many hashes as may be", "/v1/bands", said(hashes=1 << 16, min_similarity=1e-9, recall=0.999)),

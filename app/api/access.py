@@ -218,7 +218,16 @@ ROLES: dict[str, Role | None] = {
         (
             *(f"get_{array}" for family in FAMILIES for array in family.fetched),
             *("list_maps", "get_map", "export_map", "transform", "kernel", "codes", "similarity", "diagnose"),
-            *("list_indexes", "get_index", "search_index", "find_duplicates", "advise", "plan_bands", "recommend"),
+            *(
+                "list_indexes",
+                "get_index",
+                "search_index",
+                "find_duplicates",
+                "measure_recall",
+                "advise",
+                "plan_bands",
+                "recommend",
+            ),
             *("list_vectors", "get_vector", "count_vectors", "list_aliases", "get_alias"),
             *("list_datasets", "get_dataset", "list_jobs", "get_job", "get_job_result", "watch_job", "cancel_job"),
             *("inference_server", "inference_model", "inference_model_ready", "inference_index", "infer"),
@@ -229,7 +238,7 @@ ROLES: dict[str, Role | None] = {
     **dict.fromkeys(("metrics", "problem"), Role.metrics),  # a client that was refused may read why
     **dict.fromkeys(("put_map", "delete_map", "put_dataset", "delete_dataset"), Role.write),
     **dict.fromkeys(("put_alias", "delete_alias"), Role.write),
-    **dict.fromkeys(("put_index", "delete_index", "upsert_vectors", "change_tags"), Role.write),
+    **dict.fromkeys(("put_index", "copy_index", "delete_index", "upsert_vectors", "change_tags"), Role.write),
     **dict.fromkeys(("delete_vector", "delete_vectors"), Role.write),
     **dict.fromkeys(("create_key", "list_keys", "revoke_key"), Role.admin),
 }

@@ -19,6 +19,7 @@ from app.formats.json import Json
 from app.formats.json.rows import DTYPES
 from app.formats.npz import Npz
 from app.services.aliases import AskedAlias
+from app.services.index_copies import AskedCopy
 from app.services.indexes import AskedIndex
 
 REFERENCES = "#/components/schemas/{model}"
@@ -362,6 +363,7 @@ _TAGS = list_of(
 )
 
 ALIAS_BODY = body({Json.media_type: {"schema": schema_of(AskedAlias)}})
+COPY_BODY = preferring_body(schema_of(AskedCopy))
 INDEX_BODY = preferring_body(schema_of(AskedIndex))
 BATCH_BODY = body(
     {

@@ -21,7 +21,6 @@ from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
 from app.services.cache import latest
-from app.services.errors import IndexNotFound, IndexNotReady
 from app.services.index_images import Images
 from app.services.index_search import ExactComparison
 from app.services.indexes import Indexes, OpenIndex
@@ -122,23 +121,17 @@ class IndexDuplicates(NamedTuple):
         Raises:
             InvalidInput: the index no longer exists, or more pairs are similar than a job looks at.
         """
-        name, options = payload["index"], DuplicatesOptions.model_validate_json(payload["options"])
+        options = DuplicatesOptions.model_validate_json(payload["options"])
 
         def find() -> bytes:
-            opened = _whole(self.indexes.open(name))
-            if opened.manifest.token != payload["token"]:
-                raise InvalidInput(f"index {name!r} is not the one that was there when the job was submitted")
+            opened = _whole(self.indexes.open_same(payload["index"], payload["token"]))
             with self.images.looked_at(opened.manifest, opened.state) as image:
                 compared = ExactComparison(self.store, opened, lambda _: None)
                 told = _Finder(opened, image, options, compared, self.threads, progress).answer()
-            if self.indexes.open(name).manifest.token != payload["token"]:
-                raise IndexNotFound(name)
+            self.indexes.open_same(payload["index"], payload["token"])
             return told
 
-        try:
-            return latest(find)
-        except (IndexNotFound, IndexNotReady) as error:
-            raise InvalidInput(str(error)) from error
+        return latest(find)
 
 
 def _whole(opened: OpenIndex) -> OpenIndex:

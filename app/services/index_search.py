@@ -73,8 +73,23 @@ class ExactComparison:
 
     def similarities(self, row: Rows, ids: list[bytes]) -> Matrix:
         """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
-        found = [self._compare(row, stored) for stored in self._read(ids)]
-        return np.concatenate([*found, np.empty(0)])
+        found = np.full(len(ids), np.nan)
+        for numbers, rows in self.parts(ids):
+            found[numbers] = self.compare(row, rows)
+        return found
+
+    def parts(self, ids: list[bytes]) -> Iterator[tuple[list[int], Rows]]:
+        """Yield the vectors with some ids, some at a time, each time with the numbers of their ids.
+
+        Vectors that no longer exist are left out. Those of a time are all dense, or all sparse.
+        """
+        first = 0
+        for stored in self._read(ids):
+            for sparse in (False, True):
+                there = {i: one for i, one in enumerate(stored, first) if one is not None and is_sparse(one) is sparse}
+                if there:
+                    yield [*there], self._unpack_rows([*there.values()])
+            first += len(stored)
 
     def lengths(self, ids: list[bytes]) -> list[int]:
         """Return how many entries of each vector, as stored now, are not zero; −1 for vectors that no longer exist."""
@@ -91,15 +106,6 @@ class ExactComparison:
             self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * nbytes)
             first, at_once = first + len(stored), 2 * len(stored)
             yield stored
-
-    def _compare(self, row: Rows, stored: list[bytes | None]) -> Matrix:
-        """Return the exact similarities of a row and stored vectors; NaN in the place of None."""
-        found = np.full(len(stored), np.nan)
-        for sparse in (False, True):
-            there = {i: one for i, one in enumerate(stored) if one is not None and is_sparse(one) is sparse}
-            if there:
-                found[[*there]] = self.compare(row, self._unpack_rows([*there.values()]))
-        return found
 
     def compare(self, row: Rows, others: Rows) -> Matrix:
         """Return the exact similarities of a row and other rows, (n,)."""
@@ -233,6 +239,10 @@ class Search:
             return np.frombuffer(codes, np.uint8).reshape(part.stop - part.start, -1)
 
         return self._find(len(ids), pack, lambda i: self._comparison.row(self._own[i]))
+
+    def results_by(self, codes: Codes) -> list[Result]:
+        """Return the results of the queries that are `own`, given their codes; Gone if one has been removed."""
+        return self._find(len(codes), lambda part: codes[part], lambda i: self._comparison.row(self._own[i]))
 
     def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
         """Return the results of n queries, given functions for the codes of some and for the row of one."""

@@ -144,7 +144,7 @@ class IndexUpserts:
                     entries.append(Entry(one.id, mark + one.row[MARK_BYTES:], b"", text))
                     nbytes += len(one.row) + len(text)
                     self._limits.check_batch_bytes(nbytes)
-            if entries and not self._store_entries(opened, entries, owner, opened.state.revision):
+            if entries and not self.store(opened, entries, owner, opened.state.revision):
                 return None
             return len(entries), missing
 
@@ -201,7 +201,7 @@ class IndexUpserts:
                 compared = self._compare(opened, batch, rule.unless_similar, alike, compared)
             found, revision = (alike, None) if compared is None else (compared[0], compared[1].revision)
             wanted = [one for i, one in enumerate(entries) if i not in found]
-            is_put = not wanted or rule.is_dry or self._store_entries(opened, wanted, owner, revision)
+            is_put = not wanted or rule.is_dry or self.store(opened, wanted, owner, revision)
             return found if is_put else None
 
         return self._until_unchanged(opened, put)
@@ -218,7 +218,8 @@ class IndexUpserts:
             opened = again
         return found
 
-    def _store_entries(self, opened: OpenIndex, entries: list[Entry], owner: str, revision: int | None) -> bool:
+    def store(self, opened: OpenIndex, entries: list[Entry], owner: str, revision: int | None = None) -> bool:
+        """Store vectors, all of them or none; see `IndexStore.upsert`. TooLarge if a process has no room for them."""
         room = self._images.room(opened.manifest)
         try:
             return self._store.upsert(opened.manifest, entries, room, owner, revision)

@@ -558,6 +558,16 @@ class Indexes:
             raise StoreDamaged(f"index {name!r} is over a map {manifest.map.name!r} that is not there any more")
         return OpenIndex(manifest, state, feature_map, IndexCodes(feature_map.code_law("the map")), layout(manifest))
 
+    def open_same(self, name: str, token: str) -> OpenIndex:
+        """Return the index of a job for use; InvalidInput if it is not there any more, or another has its name."""
+        try:
+            opened = self.open(name)
+        except (IndexNotFound, IndexNotReady) as error:
+            raise InvalidInput(str(error)) from error
+        if opened.manifest.token != token:
+            raise InvalidInput(f"index {name!r} is not the one that was there when the job was submitted")
+        return opened
+
     def _make(
         self,
         name: str,

@@ -1,6 +1,18 @@
 """All calls of the HTTP API, as methods that both clients share."""
 
-from bochner_client.calls import aliases, datasets, indexes, jobs, keys, local, maps, measurements, service, vectors
+from bochner_client.calls import (
+    aliases,
+    datasets,
+    index_jobs,
+    indexes,
+    jobs,
+    keys,
+    local,
+    maps,
+    measurements,
+    service,
+    vectors,
+)
 from bochner_client.methods import iterating, method, starting
 
 
@@ -45,6 +57,10 @@ class Operations:
     search_index = method(indexes.search_index)
     find_duplicates = method(indexes.find_duplicates)
     start_duplicates = starting(indexes.start_duplicates)
+    copy_index = method(index_jobs.copy_index)
+    start_copy = starting(index_jobs.start_copy)
+    measure_recall = method(index_jobs.measure_recall)
+    start_recall = starting(index_jobs.start_recall)
 
     put_alias = method(aliases.put_alias)
     get_alias = method(aliases.get_alias)

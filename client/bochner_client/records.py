@@ -293,6 +293,24 @@ class Duplicates(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Recall(Record):
+    """Recall of an index: what its searches find of the nearest vectors."""
+
+    recall: float
+    """Share of the nearest vectors that a search finds, on average."""
+    standard_error: float
+    lost_by: dict[str, float]
+    """Shares that are lost, by what loses them: `bands`, `k` or `codes`."""
+    compared_with: str
+    """`vectors` for exact similarities; `codes` for a scan of all codes, where the index keeps codes alone."""
+    candidates: float
+    """Vectors that a query is compared with, on average."""
+    queries: int
+    size: int
+    """Number of vectors that the index held."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AliasRecord(Record):
     """An alias: a further name of a map or an index."""
 

@@ -15,6 +15,7 @@ from service_tests.cases import each
 CHANGES_NOTHING = {
     "advise",
     "find_duplicates",
+    "measure_recall",
     "plan_bands",
     "search_index",
     "count_vectors",

@@ -76,7 +76,7 @@ def test_a_longer_pause_than_the_patience_is_not_begun(proxy: Any) -> None:
 
 
 GIVEN: dict[str, Any] = {key: [[1.0, 2.0]] for key in ("rows", "vectors", "x", "y")}
-GIVEN |= dict.fromkeys(("name", "map", "id", "dataset", "kind", "job", "key_id", "slug", "role"), "a")
+GIVEN |= dict.fromkeys(("name", "source", "map", "id", "dataset", "kind", "job", "key_id", "slug", "role"), "a")
 GIVEN |= {
     "array": "weights",
     "file_format": "npz",

@@ -12,12 +12,14 @@ from app.api import bodies, long_work
 from app.api.access import owner_of
 from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
-from app.api.schemas import BATCH_BODY, COUNT_BODY, DELETE_BODY, INDEX_BODY, SEARCH_BODY, TAGS_BODY, headers
+from app.api.schemas import BATCH_BODY, COPY_BODY, COUNT_BODY, DELETE_BODY, INDEX_BODY, SEARCH_BODY, TAGS_BODY, headers
 from app.core.arrays import MAX_ID_BYTES
 from app.core.errors import InvalidOption
 from app.core.indexes.options import CountOptions, DeleteOptions, TagChanges
 from app.formats import FORMATS, option_bodies
 from app.formats.option_bodies import BATCHES
+from app.jobs.record import JobRecord
+from app.services.index_copies import AskedCopy
 from app.services.index_upserts import Rule
 from app.services.indexes import (
     AskedIndex,
@@ -123,6 +125,29 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         record = await context.admission.ask(lambda: context.indexes.get(name))
     status, links = long_work.describe_put(clock, f"/v1/indexes/{name}", record.job, new)
     return Response(record.model_dump_json(), status, links, JSON)
+
+
+@router.post(
+    "/{name}/copy",
+    operation_id="copy_index",
+    status_code=202,
+    response_model=JobRecord,
+    responses={202: headers("Link", "Vary", "Preference-Applied", location="Link of the job.")},
+    openapi_extra=COPY_BODY,
+)
+async def copy_index(name: IndexName, request: Request, context: ContextOf, ttl: MapTtl = None) -> Response:
+    """Create an index, and start a job that copies all vectors of another one into it, with their tags.
+
+    Vectors that are put, changed or deleted while the job runs may be copied as they were before.
+    """
+    posted_format(request, (JSON,))
+    owner = owner_of(request)
+    with context.admission.inside:
+        body = await bodies.read(request, context, context.limits.check_options)
+        clock = long_work.start_clock(request, context)
+        asked = await context.admission.compute(lambda: bodies.parse(AskedCopy, body))
+        job = await context.admission.submit(lambda: context.copies.submit(name, asked, ttl, owner))
+    return long_work.answer_with_job(clock, await long_work.follow_job(context, clock, job.id, request) or job)
 
 
 @router.get("", operation_id="list_indexes")

@@ -1,0 +1,134 @@
+"""Jobs that copy the vectors of an index into another one: over another map, or with other bands."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from app.core.arrays import Rows
+from app.core.errors import InvalidInput
+from app.core.indexes import labels
+from app.core.indexes.labels import pack_rows
+from app.core.model import NAME_PATTERN, Frozen
+from app.core.progress import Progress
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobRecord, TooManyJobs
+from app.services.index_search import ExactComparison
+from app.services.index_upserts import IndexUpserts
+from app.services.indexes import AskedIndex, Indexes, OpenIndex, Target
+from app.store.errors import Gone, QuotaExceeded
+from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
+
+COPY = "copy-index"
+# Vectors that are read at once, and bytes of their codes and of their tags.
+_AT_ONCE, _BYTES_AT_ONCE = 1000, 1 << 22
+
+
+class AskedCopy(Frozen):
+    """The index to copy, and in what the copy differs from it."""
+
+    source: Annotated[str, Field(alias="from", pattern=NAME_PATTERN)]
+    """Name of the index whose vectors are copied."""
+    map: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
+    """Name of another map, for rows that are prepared in the same way. The index to copy must keep vectors."""
+    bands: int | None = None
+    """Number of bands; null for none. Without it, those of the index to copy."""
+    rows_per_band: int | None = None
+    """Codes of a band."""
+    target: Target | None = None
+    """`recall` and `min_similarity`, by which bands are chosen."""
+    keep: Literal["codes", "vectors"] | None = None
+    """What the copy keeps; without it, what the index to copy does."""
+
+
+class IndexCopies(NamedTuple):
+    """Copies indexes by jobs."""
+
+    store: IndexStore
+    indexes: Indexes
+    upserts: IndexUpserts
+    jobs: Jobs
+
+    def submit(self, name: str, asked: AskedCopy, ttl: int | None, owner: str = "") -> JobRecord:
+        """Create an index, unless it exists, and submit a job that copies all vectors of another one into it.
+
+        Raises:
+            IndexNotFound: there is no index to copy.
+            InvalidInput: it keeps codes alone, and the copy needs vectors; or the map is for other rows.
+            TooManyJobs: the job queue is full.
+        Also raises what `Indexes.create` raises.
+        """
+        source = self.indexes.open(asked.source)
+        there = source.manifest
+        if asked.target is not None and asked.target.dataset is not None:
+            raise InvalidInput("the target of a copy has min_similarity, and no dataset", "/target/dataset")
+        members = {"bands": there.bands, "rows_per_band": there.rows_per_band} if asked.target is None else {}
+        members |= {"map": there.map.name, "keep": there.keep} | asked.model_dump(
+            exclude={"source"}, exclude_unset=True
+        )
+        record, is_new = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)
+        try:
+            target = self.indexes.open(name)
+            _check(source, target)
+            payload = {"from": [there.name, there.token], "to": [name, target.manifest.token]}
+            subject = {"index": name, "from": there.name}
+            return self.jobs.submit(COPY, payload, subject=subject, result_link=f"/v1/indexes/{name}", owner=owner)
+        except (InvalidInput, TooManyJobs, QuotaExceeded):
+            if is_new:
+                self.indexes.delete(record.name)
+            raise
+
+    def copy(self, payload: Mapping[str, Any], progress: Progress, owner: str) -> None:
+        """Copy all vectors that are there from beginning to end, from the last slot to the first.
+
+        Raises:
+            InvalidInput: one of the indexes no longer exists, or a vector has no codes.
+        """
+        try:
+            source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
+            vectors = ExactComparison(self.store, source, lambda _: None)
+            at_once = max(1, min(_AT_ONCE, _BYTES_AT_ONCE // source.layout.code_bytes))
+            restored, size = progress.restore(), source.state.size
+            before = None if restored is None else int(restored)
+            while before != 0:
+                page, before = self.store.vector_page(source.manifest, before, at_once, _BYTES_AT_ONCE)
+                ids = [one.id for one in page]
+                rows = [one for one in self.store.rows(source.manifest, ids, tags=True) if one is not None]
+                if _needs_vectors(source, target):
+                    for numbers, some in vectors.parts([one.id for one in rows]):
+                        self.upserts.store(target, _encode(target, [rows[i] for i in numbers], some), owner)
+                elif rows:
+                    entries = [Entry(one.id, one.row, b"", one.tags or b"") for one in rows]
+                    self.upserts.store(target, entries, owner)
+                progress.report(max(0, size - before), size)
+                progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
+        except Gone as error:
+            raise InvalidInput("an index was deleted while it was copied") from error
+
+
+def _needs_vectors(source: OpenIndex, target: OpenIndex) -> bool:
+    return target.manifest.keep == "vectors" or source.manifest.map.digest != target.manifest.map.digest
+
+
+def _check(source: OpenIndex, target: OpenIndex) -> None:
+    """Raise InvalidInput unless the vectors of an index can be copied into another one."""
+    if _needs_vectors(source, target) and source.manifest.keep != "vectors":
+        raise InvalidInput(f"index {source.manifest.name!r} keeps codes alone, and no vectors to copy", "/from")
+    before, after = (one.feature_map.spec for one in (source, target))
+    if (before.input_dim, before.input) != (after.input_dim, after.input):
+        detail = f"map {target.manifest.map.name!r} has another input_dim, or prepares its input in another way"
+        raise InvalidInput(detail, "/map")
+
+
+def _encode(target: OpenIndex, stored: list[StoredRow], rows: Rows) -> list[Entry]:
+    """Return vectors as the copy stores them, given their ids and tags and the vectors themselves."""
+    without = np.flatnonzero(target.feature_map.find_rows_without_code(rows))
+    if without.size:
+        raise InvalidInput(f"vector {labels.read(stored[without[0]].id)!r} is all zero, and has no codes", "/map")
+    codes = target.codes.pack(target.feature_map, rows)
+    vectors = pack_rows(rows) if target.manifest.keep == "vectors" else [b""] * len(stored)
+    return [
+        Entry(one.id, one.row[:MARK_BYTES] + code.tobytes(), vector, one.tags or b"")
+        for one, code, vector in zip(stored, codes, vectors, strict=True)
+    ]

@@ -1,0 +1,197 @@
+"""Jobs that measure the recall of an index: what its searches find of what they should."""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from app.core.arrays import Matrix, Whole, row_blocks
+from app.core.errors import InvalidInput
+from app.core.indexes import labels
+from app.core.indexes.banding import Image
+from app.core.indexes.options import MOST_RESULTS, SearchOptions, compared_exactly
+from app.core.indexes.search import nearest
+from app.core.model import Described, Frozen
+from app.core.progress import Progress
+from app.jobs.jobs import Jobs
+from app.jobs.record import JobRecord
+from app.services.cache import latest
+from app.services.index_images import Images
+from app.services.index_search import ExactComparison, Result, Search
+from app.services.indexes import Indexes, OpenIndex
+from app.services.limits import Limits
+from app.store.indexes import IndexStore
+
+RECALL = "recall"
+# Queries of one search, and memory for a vector: its id as an object, and its numbers.
+_QUERIES_AT_ONCE, _BYTES_PER_VECTOR = 10, 256
+# Rounding errors of two ways to compute a similarity.
+_ROUNDING = 1e-6
+
+
+class RecallOptions(Frozen):
+    """Searches by which recall is measured."""
+
+    k: Annotated[int, Field(ge=1, le=100)] = 10
+    """Number of nearest vectors that a search is to find."""
+    queries: Annotated[int, Field(ge=2, le=1000)] = 100
+    """Number of vectors of the index that are the queries, chosen at random. A vector is not among its own results."""
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
+    """Seed of the choice."""
+
+
+class LostBy(Described):
+    """Shares of the nearest vectors that searches do not find, by what loses them."""
+
+    bands: float
+    """They share no band with the query."""
+    k: float
+    """Their codes put them behind those that are compared exactly; a search for more vectors would find them."""
+    codes: float
+    """Their codes put them behind even those of a search for 1,000 vectors: the map has too few hashes."""
+
+
+class RecallAnswer(Described):
+    """Recall of an index."""
+
+    recall: float
+    """Share of the k nearest vectors that a search finds, on average over the queries."""
+    standard_error: float
+    """Standard error of `recall`, from its scatter over the queries."""
+    lost_by: LostBy
+    """What loses the others; all shares and `recall` add up to 1."""
+    compared_with: str
+    """`vectors`: the nearest vectors are those of the exact similarities. `codes`: the index keeps codes alone, so that
+    they are those that a scan of all codes finds; what codes lose is not known, and counts as 0.
+    """
+    candidates: float
+    """Vectors that a query is compared with, on average."""
+    queries: int
+    """Number of queries."""
+    size: int
+    """Number of vectors in the index."""
+
+
+class IndexRecall(NamedTuple):
+    """Measures recall by jobs, each on `threads` threads."""
+
+    store: IndexStore
+    indexes: Indexes
+    images: Images
+    jobs: Jobs
+    limits: Limits
+    threads: int
+
+    def submit(self, name: str, options: RecallOptions, owner: str = "") -> JobRecord:
+        """Submit a job that measures the recall of an index; the job counts towards `owner`'s quota.
+
+        Raises:
+            IndexNotFound: there is no such index.
+            TooLarge: the work takes more memory than a job may.
+            TooManyJobs: the job queue is full.
+            QuotaExceeded: there is no room for the job.
+        """
+        opened = self.indexes.open(name)
+        self.limits.check_job(opened.state.size * (_BYTES_PER_VECTOR + opened.layout.bytes_per_vector))
+        index = opened.manifest.name
+        payload = {"index": index, "token": opened.manifest.token, "options": options.model_dump_json()}
+        return self.jobs.submit(RECALL, payload, subject={"index": index}, owner=owner)
+
+    def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
+        """Return a `RecallAnswer` as JSON; InvalidInput if the index is gone, or has too few vectors."""
+        options = RecallOptions.model_validate_json(payload["options"])
+
+        def measure() -> bytes:
+            opened = self.indexes.open_same(payload["index"], payload["token"])
+            with self.images.looked_at(opened.manifest, opened.state) as image:
+                if image.size <= options.k:
+                    raise InvalidInput(f"the index has {image.size} vectors; k + 1 are needed at least", "/k")
+                told = _Audit(self, opened, image, options, progress).answer()
+            self.indexes.open_same(payload["index"], payload["token"])
+            return told.model_dump_json().encode()
+
+        return latest(measure)
+
+
+class _Audit:
+    """Measurement of recall on a snapshot of an index."""
+
+    def __init__(
+        self, of: IndexRecall, opened: OpenIndex, image: Image, options: RecallOptions, progress: Progress
+    ) -> None:
+        self._of, self._opened, self._image, self._options, self._progress = of, opened, image, options, progress
+        self._comparison = ExactComparison(of.store, opened, lambda _: None)
+        self._is_exact = opened.manifest.keep == "vectors"
+        self._keys = [*chain.from_iterable(map(labels.every, image.ids))][: image.size]
+        n = min(options.queries, image.size)
+        self._queries = np.sort(np.random.default_rng(options.seed).choice(image.size, n, replace=False))
+
+    def answer(self) -> RecallAnswer:
+        """Return the recall, and what loses the rest."""
+        results, (truth, similarity) = self._search(), self._nearest() if self._is_exact else self._nearest_by_codes()
+        k, n = self._options.k, len(self._queries)
+        law, codes = self._opened.codes, self._image.codes
+        widths = [compared_exactly(most) if self._is_exact else most for most in (k, MOST_RESULTS)]
+        found, lost = np.empty(n), dict.fromkeys(LostBy.model_fields, 0)
+        for i, result in enumerate(results):
+            numbers = np.array(result["exact" if self._is_exact else "similarity"])
+            n_found = min(k, int((numbers >= similarity[i, -1] - _ROUNDING).sum()))
+            there = {*labels.encode_ids(result["ids"], "")}
+            missing = [slot for slot in truth[i].tolist() if self._keys[slot] not in there][: k - n_found]
+            found[i] = n_found / k
+            if not missing:
+                continue
+            query = self._queries[i]
+            near = nearest(codes[query, None], codes, law.s, law.bits, 1 + widths[1], threads=self._of.threads).slots[0]
+            ranks = {slot: rank for rank, slot in enumerate(near[near != query].tolist())}
+            for slot in missing:
+                rank = ranks.get(slot, widths[1])
+                lost["bands" if rank < widths[0] else "k" if rank < widths[1] else "codes"] += 1
+        return RecallAnswer(
+            recall=float(found.mean()),
+            standard_error=float(found.std(ddof=1) / np.sqrt(n)),
+            lost_by=LostBy(**{by: count / (n * k) for by, count in lost.items()}),
+            compared_with="vectors" if self._is_exact else "codes",
+            candidates=float(np.mean([one["candidates"] for one in results])),
+            queries=n,
+            size=self._image.size,
+        )
+
+    def _search(self) -> list[Result]:
+        """Return the results of the queries, as a client gets them."""
+        found, of = list[Result](), self._of
+        for part in row_blocks(len(self._queries), _QUERIES_AT_ONCE):
+            slots, options = self._queries[part], SearchOptions(k=self._options.k)
+            own = [self._keys[slot] for slot in slots]
+            search = Search(of.store, of.limits, self._opened, self._image, options, of.threads, own=own)
+            found += search.results_by(self._image.codes[slots])
+            self._progress.checkpoint(lambda: b"")
+        return found
+
+    def _nearest_by_codes(self) -> tuple[Whole, Matrix]:
+        """Return the nearest vectors of each query by all codes, (n, k), and their similarities."""
+        law, codes, k = self._opened.codes, self._image.codes, self._options.k
+        near = nearest(codes[self._queries], codes, law.s, law.bits, k + 1, threads=self._of.threads)
+        slots, counts = np.empty((2, len(self._queries), k), np.int64)
+        for i, query in enumerate(self._queries):
+            others = np.flatnonzero(near.slots[i] != query)[:k]
+            slots[i], counts[i] = near.slots[i, others], near.counts[i, others]
+        return slots, law.similarities(counts.reshape(-1))[0].reshape(counts.shape)
+
+    def _nearest(self) -> tuple[Whole, Matrix]:
+        """Return the nearest vectors of each query by exact similarities, (n, k), the nearest first, and these."""
+        k, n = self._options.k, len(self._queries)
+        slots, best = np.zeros((n, k), np.int64), np.full((n, k), -np.inf)
+        rows = [self._comparison.row(self._keys[slot]) for slot in self._queries]
+        for numbers, others in self._comparison.parts(self._keys):
+            part = np.array(numbers)
+            for i, row in enumerate(rows):
+                every = np.where(part == self._queries[i], -np.inf, self._comparison.compare(row, others))
+                both, at = np.concatenate([best[i], every]), np.concatenate([slots[i], part])
+                order = np.argsort(-both, kind="stable")[:k]
+                best[i], slots[i] = both[order], at[order]
+            self._progress.report(int(part[-1]) + 1, len(self._keys))
+            self._progress.checkpoint(lambda: b"")
+        return slots, best

@@ -1,0 +1,130 @@
+"""A copy of an index has all its vectors and tags, over another map or in other bands."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from app.container import Container
+from app.core.errors import InvalidInput
+from app.core.indexes.options import Batch, Filter, SearchOptions
+from app.core.progress import Progress
+from app.core.spec import MapSpec
+from app.services import index_copies
+from app.services.asked import NOTHING, AskedSpec
+from app.services.errors import IndexNotFound
+from app.services.index_copies import AskedCopy
+from app.services.indexes import AskedIndex
+from service_tests.services.crowds import GMM, SIGNED, crowded, service_with
+
+N = 250
+OTHERS = {"signed": SIGNED, "long": GMM | {"s": 300, "seed": 9}, "wide": GMM | {"input_dim": 6}}
+
+
+@pytest.fixture
+def service(store_url: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> Container:
+    """Two indexes, of vectors and of codes, with dense and sparse rows, every third of which has a tag."""
+    assert client.dbsize() == 0
+    monkeypatch.setattr(index_copies, "_AT_ONCE", 32)
+    service = service_with(store_url, GMM, keep="vectors", bands=16, rows_per_band=4)
+    for name, spec in OTHERS.items():
+        service.map_creation.create(name, AskedSpec(MapSpec.model_validate(spec), NOTHING), Progress())
+    service.indexes.create("codes", AskedIndex(map="m"), None)
+    for name in ("i", "codes"):
+        fill(service, name)
+    return service
+
+
+def fill(service: Container, name: str) -> None:
+    rows = crowded(np.random.default_rng(2), N)
+    tags = ["third" if i % 3 == 0 else None for i in range(N)]
+    service.index_upserts.upsert(name, lambda *_: Batch(rows[:200], [*range(200)], tags[:200]))
+    service.index_upserts.upsert(name, lambda *_: Batch(csr_array(rows[200:]), [*range(200, N)], tags[200:]))
+
+
+def copied(service: Container, name: str, asked: dict[str, Any], progress: Progress | None = None) -> None:
+    job = service.copies.submit(name, AskedCopy.model_validate(asked), None)
+    assert (job.kind, job.subject) == ("copy-index", {"index": name, "from": asked["from"]})
+    tokens = {one: service.indexes.open(one).manifest.token for one in (name, asked["from"])}
+    payload = {"from": [asked["from"], tokens[asked["from"]]], "to": [name, tokens[name]]}
+    service.copies.copy(payload, progress or Progress(), "")
+
+
+def contents(service: Container, name: str) -> Any:
+    """Ids, tags and vectors, and what some searches of all codes find."""
+    page, _ = service.index_vectors.read_page(name, None, 1000, None, False)
+    keeps = service.indexes.open(name).manifest.keep == "vectors"
+    vectors = [str(service.index_vectors.get(name, one["id"], True)["vector"]) for one in page] if keeps else []
+    options = SearchOptions(ids=(0, 99, 249), k=N, scan=True)
+    results = service.index_vectors.search(name, lambda _: (options, None))[0]
+    at = np.argsort([one["id"] for one in page])
+    return (
+        [page[i] for i in at],
+        [vectors[i] for i in at if keeps],
+        [dict(zip(one["ids"], one["similarity"], strict=True)) for one in results],
+    )
+
+
+def test_a_copy_has_what_the_index_has(service: Container) -> None:
+    copied(service, "same", {"from": "i"})
+    assert contents(service, "same") == contents(service, "i")
+    copied(service, "bands", {"from": "i", "bands": 8, "rows_per_band": 8, "keep": "codes"})
+    copied(service, "scan", {"from": "codes", "bands": None, "rows_per_band": None})
+    assert contents(service, "bands") == contents(service, "scan") == contents(service, "codes")
+    banding = [service.indexes.get(name).bands for name in ("same", "bands", "scan")]
+    assert banding == [16, 8, None]
+    copied(service, "target", {"from": "i", "target": {"min_similarity": 0.8, "recall": 0.9}})
+    assert service.indexes.get("target").serves is True
+    for name in ("same", "bands", "scan", "target"):
+        assert service.index_vectors.count(name, Filter(all=("third",))) == len(range(0, N, 3))
+
+
+@pytest.mark.parametrize("over", ["signed", "long"])
+def test_a_copy_over_another_map_is_like_an_index_that_was_filled(service: Container, over: str) -> None:
+    copied(service, "copy", {"from": "i", "map": over})
+    service.indexes.create("filled", AskedIndex(map=over, keep="vectors"), None)
+    fill(service, "filled")
+    assert contents(service, "copy") == contents(service, "filled")
+
+
+def test_a_job_goes_on_where_it_was_interrupted(service: Container) -> None:
+    class Interrupted(Exception):
+        pass
+
+    class Interrupting(Progress):
+        state: bytes | None = None
+
+        def checkpoint(self, make_state: Any) -> None:
+            self.state = make_state()
+            raise Interrupted
+
+        def restore(self) -> bytes | None:
+            return self.state
+
+    progress = Interrupting()
+    with pytest.raises(Interrupted):
+        copied(service, "copy", {"from": "i"}, progress)
+    assert service.indexes.get("copy").size == 32
+    for size in (64, 96):
+        with pytest.raises(Interrupted):
+            copied(service, "copy", {"from": "i"}, progress)
+        assert service.indexes.get("copy").size == size
+
+
+def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container) -> None:
+    for asked, pointer in (
+        ({"from": "codes", "keep": "vectors"}, "/from"),
+        ({"from": "codes", "map": "long"}, "/from"),
+        ({"from": "i", "map": "wide"}, "/map"),
+        ({"from": "i", "target": {"k": 1, "recall": 0.9, "dataset": "d"}}, "/target/dataset"),
+        ({"from": "codes", "bands": 3}, "/rows_per_band"),
+        ({"from": "i", "bands": 300, "rows_per_band": 1}, "/bands"),
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            copied(service, "copy", asked)
+        assert refused.value.pointer == pointer
+        with pytest.raises(IndexNotFound):
+            service.indexes.get("copy")
+    with pytest.raises(IndexNotFound):
+        copied(service, "copy", {"from": "none"})

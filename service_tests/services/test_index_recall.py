@@ -1,0 +1,98 @@
+"""Recall of an index, and what loses the rest, against all similarities and searches of one vector after another."""
+
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from app.container import Container
+from app.core.arrays import Matrix
+from app.core.errors import InvalidInput
+from app.core.indexes.options import Batch, SearchOptions
+from app.core.progress import Progress
+from app.services import index_recall
+from app.services.index_recall import RecallOptions
+from app.services.index_search import Result
+from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
+
+N, K, MOST = 400, 3, 20
+"""`K` results are taken from 51 candidates by codes, and `MOST`, which stands for 1,000, from 100."""
+FEW = {"gmm": GMM | {"s": 16}, "gaussian": SIGNED | {"s": 32}}
+
+
+def filled(url: str, spec: dict[str, Any], **asked: Any) -> tuple[Container, Matrix]:
+    service, rows = service_with(url, spec, **asked), crowded(np.random.default_rng(5), N)
+    service.index_upserts.upsert("i", lambda *_: Batch(rows, [*range(N)], None))
+    return service, rows
+
+
+def measured(service: Container, **asked: Any) -> dict[str, Any]:
+    options = RecallOptions(**asked)
+    assert service.recall.submit("i", options).kind == "recall"
+    token = service.indexes.open("i").manifest.token
+    payload = {"index": "i", "token": token, "options": options.model_dump_json()}
+    answer: dict[str, Any] = orjson.loads(service.recall.answer(payload, Progress()))
+    return answer
+
+
+def searched(service: Container, **options: Any) -> list[Result]:
+    """The results of each vector of the index."""
+    wanted = SearchOptions(ids=tuple(range(N)), **options)
+    return service.index_vectors.search("i", lambda _: (wanted, None))[0]
+
+
+@pytest.mark.usefixtures("client")
+@pytest.mark.parametrize(("spec", "kernel"), [("gmm", min_max), ("gaussian", gaussian)])
+@pytest.mark.parametrize("bands", [None, 4])
+def test_recall_is_that_of_searches_and_what_loses_the_rest_is_told(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, spec: str, kernel: Any, bands: int | None
+) -> None:
+    monkeypatch.setattr(index_recall, "MOST_RESULTS", MOST)
+    banding = {} if bands is None else {"bands": bands, "rows_per_band": 4 if spec == "gmm" else 8}
+    service, rows = filled(store_url, FEW[spec], keep="vectors", **banding)
+    similarity = kernel(rows, rows)
+    np.fill_diagonal(similarity, -1)
+    every = zip(
+        searched(service, k=K), searched(service, k=K, scan=True), searched(service, k=MOST, scan=True), strict=True
+    )
+    recall, lost = np.empty(N), {"bands": 0, "k": 0, "codes": 0}
+    for i, (own, scan, wide) in enumerate(every):
+        nearest = np.argsort(-similarity[i], kind="stable")[:K].tolist()
+        recall[i] = np.mean([one in own["ids"] for one in nearest])
+        for one in nearest:
+            if one not in own["ids"]:
+                lost["bands" if one in scan["ids"] else "k" if one in wide["ids"] else "codes"] += 1
+    answer = measured(service, k=K, queries=N)
+    assert answer["recall"] == pytest.approx(recall.mean())
+    assert answer["standard_error"] == pytest.approx(recall.std(ddof=1) / np.sqrt(N))
+    assert answer["lost_by"] == pytest.approx({by: count / (N * K) for by, count in lost.items()})
+    assert answer["candidates"] == np.mean([one["candidates"] for one in searched(service, k=K)])
+    assert (answer["compared_with"], answer["queries"], answer["size"]) == ("vectors", N, N)
+    assert lost["k"] > 0 < lost["codes"]
+    assert (lost["bands"] > 0) == (bands is not None)
+    some = measured(service, k=K, queries=100, seed=1)
+    assert abs(some["recall"] - recall.mean()) < 4 * some["standard_error"]
+    assert some == measured(service, k=K, queries=100, seed=1) != measured(service, k=K, queries=100, seed=2)
+
+
+@pytest.mark.usefixtures("client")
+def test_an_index_of_codes_is_compared_with_a_scan_of_them(store_url: str) -> None:
+    service, _ = filled(store_url, FEW["gmm"], keep="codes", bands=2, rows_per_band=4)
+    every = zip(searched(service, k=K), searched(service, k=K, scan=True), strict=True)
+    # As many of the same similarity do as well.
+    found = [np.sum(np.array(own["similarity"]) >= scan["similarity"][-1] - 1e-9) / K for own, scan in every]
+    answer = measured(service, k=K, queries=N)
+    assert answer["recall"] == pytest.approx(np.mean(found))
+    assert answer["lost_by"] == {"bands": pytest.approx(1 - np.mean(found)), "k": 0, "codes": 0}
+    assert answer["compared_with"] == "codes"
+    assert np.mean(found) < 1
+
+
+@pytest.mark.usefixtures("client")
+def test_too_few_vectors_are_refused(store_url: str) -> None:
+    service = service_with(store_url, GMM)
+    service.index_upserts.upsert("i", lambda *_: Batch(np.eye(5)[:3], [1, 2, 3], None))
+    with pytest.raises(InvalidInput, match="has 3 vectors"):
+        measured(service, k=3)
+    assert measured(service, k=2, queries=2)["recall"] == 1
