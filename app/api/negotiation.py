@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from app.api.admission import HELD, Admission, Held
@@ -233,6 +234,8 @@ class _Streamed(StreamingResponse):
                 if gone.done():
                     return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except ClientDisconnect:
+            return  # it has left while a piece waited to be made
         finally:
             gone.cancel()
             await self._pieces.aclose()

@@ -1,6 +1,7 @@
 """Vectors of indexes: removal, reading, counting and search."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,11 @@ from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import IndexNotFound, VectorNotFound
 from app.services.index_images import Images
 from app.services.index_search import Result, Search, operations_of_filter, read_tags
-from app.services.indexes import Indexes
+from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
 from app.store.errors import Gone
-from app.store.indexes import BLOCK, MARK_BYTES, IndexManifest, IndexStore, StoredRow
+from app.store.indexes import BLOCK, MARK_BYTES, IndexStore, StoredRow
 
 Warnings = tuple[str, ...]
 """Doubts about the codes, one sentence each."""
@@ -54,25 +55,28 @@ class IndexVectors:
             self._limits.check_batch(len(asked.ids))
         given = None if asked.ids is None else labels.encode_ids(asked.ids, "/ids")
 
-        def choose() -> tuple[IndexManifest, list[bytes], list[bytes] | None]:
+        def choose() -> tuple[OpenIndex, list[int], list[bytes], list[bytes] | None]:
             opened = self._indexes.open(name)
             if given is not None or asked.filter is None:
-                return opened.manifest, given or [], None
+                return opened, self._store.slots(opened.manifest, given or []), given or [], None
             with self._images.looked_at(opened.manifest, opened.state) as image:
                 self._limits.check_operations(operations_of_filter(image))
                 slots = np.flatnonzero(labels.fitting(image.marks, image.tags, asked.filter)).tolist()
                 ids = [labels.at(image.ids[slot // BLOCK], slot % BLOCK) for slot in slots]
-                return opened.manifest, ids, [int(image.marks[slot]).to_bytes(MARK_BYTES, "little") for slot in slots]
+                marks = [int(image.marks[slot]).to_bytes(MARK_BYTES, "little") for slot in slots]
+                return opened, slots, ids, marks
 
-        manifest, ids, marks = latest(choose)
-        removed = list[bool]()
+        opened, slots, ids, marks = latest(choose)
+        removed, order = np.zeros(len(ids), np.bool_), _order_of_removal(slots, opened.state.size)
         try:
             for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
-                removed += self._store.remove_many(manifest, ids[part], owner, None if marks is None else marks[part])
+                some = order[part]
+                of_some = None if marks is None else [marks[i] for i in some]
+                removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], owner, of_some)
         except Gone:
             raise IndexNotFound(name) from None
         missing = [one for one, there in zip(asked.ids or (), removed, strict=False) if not there]
-        return sum(removed), missing
+        return int(removed.sum()), missing
 
     def get(self, name: str, vector_id: int | str, has_vector: bool) -> dict[str, Any]:
         """Return the tags of a vector and, if wanted, its numbers; VectorNotFound if there is none with this id.
@@ -176,6 +180,18 @@ class IndexVectors:
 def _next(options: SearchOptions, found: Search) -> str | None:
     """Return the cursor of the next page; None if all results have ended before, or no more may be found."""
     return str(options.last) if found.has_more and options.last + options.k <= MOST_PAGED else None
+
+
+def _order_of_removal(slots: Sequence[int], size: int) -> list[int]:
+    """Return an order in which to remove vectors, given their slots (−1 for none), that moves as few as possible.
+
+    Where a vector is removed, the last one moves into its slot. In this order no vector moves that is itself to be
+    removed, and no other moves twice.
+    """
+    left = deque(sorted((i for i, slot in enumerate(slots) if slot >= 0), key=slots.__getitem__))
+    order = [i for i, slot in enumerate(slots) if slot < 0]
+    lasts = range(size - 1, size - 1 - len(left), -1)
+    return order + [left.pop() if slots[left[-1]] == last else left.popleft() for last in lasts]
 
 
 def _tags_of(one: StoredRow) -> list[str] | None:

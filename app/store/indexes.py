@@ -190,7 +190,7 @@ class IndexStore(LivingStore[IndexManifest]):
         self._indexes = {root: inside(root, "bochner:indexes") for root in self._places.roots}
         registered = [client.register_script(_SHARED + lua.read(f"indexes/{name}")) for name in _SCRIPTS]
         self._create, self._renew, self._drop, self._upsert, self._remove, *reading = registered
-        self._vectors, self._rows, self._vector_page, self._changes = reading
+        self._vectors, self._rows, self._slots, self._vector_page, self._changes = reading
 
     @acknowledge()
     def create(self, manifest: IndexManifest, owner: str = "") -> IndexManifest:
@@ -394,6 +394,14 @@ class IndexStore(LivingStore[IndexManifest]):
         every = zip(ids, found[::2], found[1::2], strict=True)
         return [None if row is None else StoredRow(one, row, _tags(text)) for one, row, text in every]
 
+    def slots(self, manifest: IndexManifest, ids: Sequence[bytes]) -> list[int]:
+        """Return the slots of the vectors with these ids, −1 for each id without a vector."""
+        with store_errors():
+            found = self._slots(keys=[self.key(manifest.name)], args=[manifest.token, *ids])
+        if found is None:
+            raise Gone
+        return cast("list[int]", found)
+
     def vector_page(
         self, manifest: IndexManifest, before: int | None, most: int, most_bytes: int
     ) -> tuple[list[StoredRow], int]:
@@ -453,4 +461,4 @@ _SHARED = LUA + lua.read(
     PER_MARK=_BYTES_PER_MARK,
     MOST_TAGS=MOST_BYTES_OF_TAGS,
 )
-_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "page", "changes"
+_SCRIPTS = "create", "renew", "delete", "upsert", "remove", "vectors", "rows", "slots", "page", "changes"

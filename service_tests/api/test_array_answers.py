@@ -5,6 +5,8 @@ import http.client
 from typing import Any
 
 import numpy as np
+import pytest
+from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
 from app.api.admission import Admission
@@ -66,6 +68,28 @@ def test_a_client_that_leaves_has_no_more_blocks_made() -> None:
         return there
 
     assert 1 <= asyncio.run(leave()) <= 4
+
+
+def test_a_client_that_leaves_before_a_block_has_its_turn_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    count, sent, compute = list[int](), list[Any](), Admission.compute
+
+    async def give_up(admission: Admission, work: Any) -> Any:
+        if len(count) == 3:
+            raise ClientDisconnect
+        return await compute(admission, work)
+
+    monkeypatch.setattr(Admission, "compute", give_up)
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    asyncio.run(made(10, count)({"type": "http", "state": {}}, receive, send))
+    assert len(count) == 3
+    assert len(sent) > 3
+    assert all(message["more_body"] for message in sent[1:])
 
 
 def opened(running: Running) -> http.client.HTTPConnection:
