@@ -31,6 +31,8 @@ _NUMBER = re.compile(r"-?\d+\.\d{2,}")
 _DOTS_PER_INCH = 144
 _PANEL_WIDTH, _LEGEND_WIDTH, _MARGIN, _TITLE_HEIGHT = 5.0, 2.4, 1.0, 0.35
 _FEW_DECADES = 2.5
+# Longest end of an axis: Matplotlib computes with numbers somewhat beyond it.
+_MOST = 1e300
 rcParams.update(
     {
         "svg.fonttype": "none",  # text stays text
@@ -80,7 +82,7 @@ def _draw_figure(drawing: Drawing) -> Iterator[Figure]:
     beside = any(panel.legend_beside for panels in drawing.rows for panel in panels)
     width = _PANEL_WIDTH * n_columns + _MARGIN + _LEGEND_WIDTH * beside
     height = drawing.row_height * n_rows + _TITLE_HEIGHT * (drawing.title is not None)
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, np.errstate(over="ignore", invalid="ignore"):  # margins of ends near the largest number
         figure = Figure(figsize=(width, height), layout="constrained")
         every: list[list[Axes]] = figure.subplots(n_rows, n_columns, squeeze=False).tolist()
         for panels, row in zip(drawing.rows, every, strict=True):
@@ -101,6 +103,10 @@ def _draw(panel: Panel, axes: Axes) -> None:
         _draw_mark(mark, axes)
     if panel.y_range is not None:
         axes.set_ylim(panel.y_range)
+    for axis, set_ends in ((axes.xaxis, axes.set_xlim), (axes.yaxis, axes.set_ylim)):
+        ends = axis.get_view_interval()
+        if np.abs(ends).max() > _MOST:
+            set_ends(*np.clip(ends, -_MOST, _MOST))
     _number(panel.x_scale, axes.xaxis)
     _number(panel.y_scale, axes.yaxis)
     # A dollar sign in a name must not begin a formula.
@@ -114,6 +120,14 @@ def _draw(panel: Panel, axes: Axes) -> None:
             text.set_parse_math(False)
 
 
+class _FiniteLogLocator(LogLocator):
+    """Ticks of a logarithmic axis. Matplotlib's own may lie beyond the ends, and beyond the largest number."""
+
+    def tick_values(self, vmin: float, vmax: float) -> Any:
+        ticks = np.asarray(super().tick_values(vmin, vmax))
+        return ticks[np.isfinite(ticks)]
+
+
 def _number(scale: Scale, axis: Axis) -> None:
     """Set few numbers along a logarithmic axis, in plain digits if it spans few decades."""
     if scale == "linear":
@@ -121,11 +135,12 @@ def _number(scale: Scale, axis: Axis) -> None:
     low, high = axis.get_view_interval()
     decades = log10(high) - log10(low) if low > 0 else inf
     axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(_FiniteLogLocator())
     if scale == "log2":
-        axis.set_major_locator(LogLocator(base=2))
+        axis.set_major_locator(_FiniteLogLocator(base=2))
         axis.set_major_formatter(StrMethodFormatter("{x:.6g}"))
     elif decades < _FEW_DECADES:
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades > 1 else range(1, 10)))
+        axis.set_major_locator(_FiniteLogLocator(subs=(1, 2, 5) if decades > 1 else range(1, 10)))
         axis.set_major_formatter(StrMethodFormatter("{x:.6g}"))
 
 

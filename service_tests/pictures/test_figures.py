@@ -1,5 +1,6 @@
 """Drawings as SVG and PNG: hostile words, sizes, the same bytes again; errors without a logarithm."""
 
+import sys
 from typing import Any
 from xml.etree import ElementTree
 
@@ -7,6 +8,7 @@ from app.core.diagnostics.box_discrepancy import BoxErrors
 from app.core.diagnostics.box_discrepancy import drawing as drawing_of_box
 from app.core.drawing import Beyond, Curve, Drawing, Panel
 from app.pictures.figures import png, svg
+from service_tests.cases import each
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -43,3 +45,12 @@ def test_words_of_any_kind_stay_words_and_pictures_are_the_same_bytes_again() ->
     image = png(drawn)
     assert image.startswith(b"\x89PNG")
     assert image == png(drawn)
+
+
+@each("scale", ["linear", "log", "log2"])
+def test_numbers_of_any_size_are_drawn(scale: Any) -> None:
+    largest = sys.float_info.max
+    of_linear = [(-largest, -largest), (-largest, largest)] if scale == "linear" else []
+    for ends in ((1e154, 1e300), (5e-324, largest), (largest, largest), *of_linear):
+        for curve in (Curve(ends, (1, 2), "a curve"), Curve((1, 2), ends, "a curve")):
+            assert "a curve" in words(svg(Drawing([[Panel([curve], "x", "y", x_scale=scale, y_scale=scale)]])))
