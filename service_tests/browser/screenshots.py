@@ -85,12 +85,26 @@ def recommended(page: Page) -> None:
     page.locator(".winner").evaluate("(one) => one.scrollIntoView()")
 
 
+def index(page: Page) -> None:
+    """An index: a search by id, and duplicates."""
+    page.goto("/#/indexes/letters-near")
+    page.get_by_label("Id of a vector").fill("3")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_role("region", name="Nearest vectors").wait_for()
+    page.get_by_label("Nearest", exact=True).fill("5")
+    page.get_by_role("button", name="Search", exact=True).click()
+    page.get_by_text("5 vectors found").wait_for()
+    page.get_by_role("button", name="Measure: Recall").click()
+    page.get_by_text("lost by", exact=False).first.wait_for()
+
+
 SHOWN: dict[str, tuple[Callable[[Page], None], bool]] = {
     "maps": (maps, False),
     "map": (one_map, False),
     "errors": (errors, False),
     "rows": (rows, True),
     "form": (form, False),
+    "index": (index, False),
     "recommended": (recommended, False),
     "job": (job, True),
 }
@@ -111,6 +125,11 @@ def main() -> None:
                 kernel = {"kind": "gaussian", "length_scale": 5.0}
                 put(http, name, {"input_dim": 16, "kernel": kernel, "seed": 7} | spec).raise_for_status()
             put_dataset(http, "letters-all", np.load(LETTERS)).raise_for_status()
+            http.put("/v1/indexes/letters-near", json={"map": "letters-gmm", "keep": "vectors"}).raise_for_status()
+            letters = np.load(LETTERS).tolist()
+            kept = {"ids": [*range(len(letters))], "vectors": letters}
+            kept["tags"] = ["early" if i < len(letters) // 2 else "late" for i in kept["ids"]]
+            http.post("/v1/indexes/letters-near/vectors", json=kept).raise_for_status()
         for name, (come, dark) in SHOWN.items():
             with watched(of, running.url, dark) as seen:
                 seen.page.goto("/")

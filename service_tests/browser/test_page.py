@@ -22,7 +22,17 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.gate
 
 ROWS = np.load(LETTERS)[:40].astype(np.float64)
-VIEWS = ("maps", "maps/letters", "maps/letters/errors", "maps/letters/try", "new", "datasets", "recommend", "jobs")
+VIEWS = (
+    "maps",
+    "maps/letters",
+    "maps/letters/errors",
+    "maps/letters/try",
+    "new",
+    "indexes",
+    "datasets",
+    "recommend",
+    "jobs",
+)
 HOSTILE = '<img src=x onerror="globalThis.hurt=1"><script>globalThis.hurt=1</script>{{7*7}}${globalThis.hurt=1}'
 
 
@@ -179,6 +189,60 @@ def test_a_job_that_has_ended_is_shown_with_its_result(page: "Page", http: httpx
     job.get_by_text("Took").wait_for()
     assert not job.get_by_role("button", name="Cancel").count()
     page.get_by_role("img", name="Result").wait_for()
+
+
+def test_an_index_is_searched_measured_and_deleted(page: "Page", http: httpx.Client) -> None:
+    rows = np.load(LETTERS)[:300].astype(np.float64)
+    rows[299] = rows[3]
+    assert http.put("/v1/indexes/near", json={"map": "letters-gmm", "keep": "vectors"}).status_code == 201
+    kept = {
+        "ids": [*range(299), "copy"],
+        "vectors": rows.tolist(),
+        "tags": [["even"] if i % 2 == 0 else [] for i in range(300)],
+    }
+    assert http.post("/v1/indexes/near/vectors", json=kept).status_code == 200
+    assert http.put("/v1/aliases/live", json={"index": "near"}).status_code == 201
+    page.get_by_role("link", name="Indexes").click()
+    assert "live" in page.get_by_role("region", name="Aliases").inner_text()
+    page.get_by_role("region", name="Indexes").get_by_role("link", name="near").click()
+    heading(page, "near").wait_for()
+    assert (figure(page, "Vectors"), figure(page, "Search")) == ("300", "scan")
+    found = page.get_by_role("region", name="Nearest vectors").locator("tbody tr")
+
+    def search(**asked: Any) -> None:
+        button(page, "Search").click()
+        wanted = http.post("/v1/indexes/near/search", json={"k": 4, **asked}).json()["results"][0]["ids"]
+        wait_for(lambda: [row.split("\t")[0] for row in found.all_inner_texts()] == [*map(str, wanted)])
+
+    page.get_by_label("Nearest", exact=True).fill("4")
+    page.get_by_label("Id of a vector").fill("3")
+    search(ids=[3])
+    button(page, "copy").click()
+    search(ids=["copy"])
+    page.get_by_label("with the tag").fill("even")
+    search(ids=["copy"], tag="even")
+    page.get_by_label("Id of a vector").fill("")
+    page.get_by_label("Paste rows").fill(", ".join(map(str, rows[5])))
+    search(vectors=rows[5:6].tolist(), tag="even")
+    page.get_by_text("Vectors and tags").click()
+    page.get_by_role("region", name="Vectors").get_by_text("even").first.wait_for()
+    page.get_by_label("Similarity from which").fill("1")
+    button(page, "Measure: Duplicates").click()
+    page.get_by_role("region", name="Clusters").get_by_text("copy").wait_for(timeout=60_000)
+    button(page, "Measure: Recall").click()
+    page.get_by_text("lost by", exact=False).first.wait_for(timeout=60_000)
+    page.locator(".card", has=page.get_by_role("heading", name="Advice on bands")).locator("select").select_option(
+        "letters"
+    )
+    button(page, "Measure: Advice on bands").click()
+    page.get_by_role("img", name="Advice for letters-gmm").wait_for(timeout=60_000)
+    button(page, "Delete").click()
+    button(page, "Delete it").click()
+    page.get_by_text("index 'near' is used by alias 'live'").wait_for()
+    assert http.delete("/v1/aliases/live").status_code == 204
+    button(page, "Delete it").click()
+    heading(page, "Indexes").wait_for()
+    assert http.get("/v1/indexes/near").status_code == 404
 
 
 def test_dropped_rows_become_features_and_similarities(page: "Page", http: httpx.Client) -> None:

@@ -16,9 +16,10 @@ const STATES = ["queued", "running", "succeeded", "failed", "cancelled"];
 /** What a job is about, with links. */
 export function Subject({ job }) {
   const { map, diagnostic, index, kernel, dataset } = job.subject ?? {};
-  const about = [index, kernel && words(kernel), dataset && `on ${dataset}`].filter(Boolean).join(" ");
+  const about = [kernel && words(kernel), dataset && `on ${dataset}`].filter(Boolean).join(" ");
   return html`${words(job.kind)} ${diagnostic ? `(${words(diagnostic)}) ` : ""}
-    ${map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`}${map && about && " "}${about}`;
+    ${map && html`<a href=${`#/maps/${encodeURIComponent(map)}`}>${map}</a>`}
+    ${index && html`<a href=${`#/indexes/${encodeURIComponent(index)}`}>${index}</a>`}${(map || index) && about && " "}${about}`;
 }
 
 const secondsOf = (job) => (new Date(job.ended_at) - new Date(job.started_at)) / 1000;

@@ -4,6 +4,7 @@ import { Compare } from "./compare.js";
 import { Create } from "./create.js";
 import { Datasets } from "./datasets.js";
 import { Errors } from "./errors.js";
+import { Index, Indexes } from "./indexes.js";
 import { Job, Jobs } from "./jobs.js";
 import { MapHead } from "./map.js";
 import { Maps } from "./maps.js";
@@ -16,6 +17,7 @@ import { html, render, useEffect, useLoaded, useRef, useState } from "./view.js"
 const SECTIONS = [
   ["maps", "Maps"],
   ["new", "New map"],
+  ["indexes", "Indexes"],
   ["datasets", "Datasets"],
   ["recommend", "Recommend"],
   ["jobs", "Jobs"],
@@ -33,6 +35,7 @@ function route() {
 
 function View({ parts: [section, name, tab] }) {
   if (section === "new") return html`<${Create} />`;
+  if (section === "indexes") return name ? html`<${Index} name=${name} key=${name} />` : html`<${Indexes} />`;
   if (section === "datasets") return html`<${Datasets} />`;
   if (section === "recommend") return html`<${Recommend} />`;
   if (section === "jobs") return name ? html`<${Job} id=${name} key=${name} />` : html`<${Jobs} />`;
