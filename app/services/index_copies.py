@@ -1,7 +1,7 @@
 """Jobs that copy the vectors of an index into another one: over another map, or with other bands."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import Field
@@ -9,20 +9,19 @@ from pydantic import Field
 from app.core.arrays import Rows
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
-from app.core.indexes.labels import pack_rows
+from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
 from app.core.model import NAME_PATTERN, Frozen
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord, TooManyJobs
-from app.services.index_search import ExactComparison
 from app.services.index_upserts import IndexUpserts
 from app.services.indexes import AskedIndex, Indexes, OpenIndex, Target
 from app.store.errors import Gone, QuotaExceeded
 from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
 
 COPY = "copy-index"
-# Vectors that are read at once, and bytes of their codes and of their tags.
-_AT_ONCE, _BYTES_AT_ONCE = 1000, 1 << 22
+# Vectors that are copied at once, and bytes of their tags, or of vectors that one call reads.
+_AT_ONCE, _BYTES_AT_ONCE = 50, 1 << 22
 
 
 class AskedCopy(Frozen):
@@ -82,29 +81,80 @@ class IndexCopies(NamedTuple):
     def copy(self, payload: Mapping[str, Any], progress: Progress, owner: str) -> None:
         """Copy all vectors that are there from beginning to end, from the last slot to the first.
 
+        Whoever changes vectors meanwhile, first in the index and then in the copy, finds these changes in both.
+
         Raises:
             InvalidInput: one of the indexes no longer exists, or a vector has no codes.
         """
         try:
             source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
-            vectors = ExactComparison(self.store, source, lambda _: None)
-            at_once = max(1, min(_AT_ONCE, _BYTES_AT_ONCE // source.layout.code_bytes))
-            restored, size = progress.restore(), source.state.size
+            copying, size = _Copying(self, source, target, owner), source.state.size
+            restored = progress.restore()
             before = None if restored is None else int(restored)
             while before != 0:
-                page, before = self.store.vector_page(source.manifest, before, at_once, _BYTES_AT_ONCE)
-                ids = [one.id for one in page]
-                rows = [one for one in self.store.rows(source.manifest, ids, tags=True) if one is not None]
-                if _needs_vectors(source, target):
-                    for numbers, some in vectors.parts([one.id for one in rows]):
-                        self.upserts.store(target, _encode(target, [rows[i] for i in numbers], some), owner)
-                elif rows:
-                    entries = [Entry(one.id, one.row, b"", one.tags or b"") for one in rows]
-                    self.upserts.store(target, entries, owner)
+                page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
+                copying.copy([one.id for one in page])
                 progress.report(max(0, size - before), size)
                 progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
         except Gone as error:
             raise InvalidInput("an index was deleted while it was copied") from error
+
+
+_Stored = tuple[StoredRow | None, bytes | None]
+"""Row of a vector, and the vector itself if it is needed; None where there is none."""
+
+
+class _Copying(NamedTuple):
+    """One index that is being copied into another."""
+
+    of: IndexCopies
+    source: OpenIndex
+    target: OpenIndex
+    owner: str
+
+    def copy(self, ids: list[bytes]) -> None:
+        """Copy the vectors with some ids as they are now.
+
+        They are read again, and copied again, until the index has not changed since they were read. So what others
+        change meanwhile, first here and then in the copy, is not overwritten with what was there before.
+        """
+        copied = dict.fromkeys(ids, cast("_Stored", ()))
+        revision = -1
+        while revision != (revision := self._revision()):
+            now = dict(zip(ids, self._read(ids), strict=True))
+            changed = [one for one in ids if now[one] != copied[one]]
+            self._put([now[one] for one in changed])
+            gone = [one for one in changed if now[one][0] is None]
+            if gone:
+                self.of.store.remove_many(self.target.manifest, gone, self.owner)
+            copied = now
+
+    def _revision(self) -> int:
+        found = self.of.store.look(self.source.manifest.name, self.source.manifest)
+        if found is None or found[0].token != self.source.manifest.token:
+            raise Gone
+        return found[1].revision
+
+    def _read(self, ids: list[bytes]) -> list[_Stored]:
+        manifest, vectors = self.source.manifest, list[bytes | None]()
+        rows = self.of.store.rows(manifest, ids, tags=True)
+        while _needs_vectors(self.source, self.target) and len(vectors) < len(ids):
+            vectors += self.of.store.vectors(manifest, ids[len(vectors) :], _BYTES_AT_ONCE)
+        return [*zip(rows, vectors or [None] * len(ids), strict=True)]
+
+    def _put(self, changed: list[_Stored]) -> None:
+        there = [(row, vector) for row, vector in changed if row is not None]
+        if not _needs_vectors(self.source, self.target):
+            self._store([Entry(row.id, row.row, b"", row.tags or b"") for row, _ in there])
+        for sparse in (False, True):
+            some = [(row, one) for row, one in there if one is not None and is_sparse(one) is sparse]
+            if some:
+                rows = unpack_rows([one for _, one in some], self.target.feature_map.spec.input_dim)
+                self._store(_encode(self.target, [row for row, _ in some], rows))
+
+    def _store(self, entries: list[Entry]) -> None:
+        if entries:
+            self.of.upserts.store(self.target, entries, self.owner)
 
 
 def _needs_vectors(source: OpenIndex, target: OpenIndex) -> bool:

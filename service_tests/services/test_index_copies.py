@@ -8,14 +8,17 @@ from scipy.sparse import csr_array
 
 from app.container import Container
 from app.core.errors import InvalidInput
-from app.core.indexes.options import Batch, Filter, SearchOptions
+from app.core.indexes import labels
+from app.core.indexes.options import Batch, DeleteOptions, Filter, SearchOptions, TagChanges
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services import index_copies
 from app.services.asked import NOTHING, AskedSpec
 from app.services.errors import IndexNotFound
 from app.services.index_copies import AskedCopy
-from app.services.indexes import AskedIndex
+from app.services.index_upserts import IndexUpserts
+from app.services.indexes import AskedIndex, OpenIndex
+from app.store.indexes import Entry
 from service_tests.services.crowds import GMM, SIGNED, crowded, service_with
 
 N = 250
@@ -51,12 +54,12 @@ def copied(service: Container, name: str, asked: dict[str, Any], progress: Progr
     service.copies.copy(payload, progress or Progress(), "")
 
 
-def contents(service: Container, name: str) -> Any:
+def contents(service: Container, name: str, queries: tuple[int, ...] = (0, 99, 249)) -> Any:
     """Ids, tags and vectors, and what some searches of all codes find."""
     page, _ = service.index_vectors.read_page(name, None, 1000, None, False)
     keeps = service.indexes.open(name).manifest.keep == "vectors"
     vectors = [str(service.index_vectors.get(name, one["id"], True)["vector"]) for one in page] if keeps else []
-    options = SearchOptions(ids=(0, 99, 249), k=N, scan=True)
+    options = SearchOptions(ids=queries or (min(one["id"] for one in page),), k=N, scan=True)
     results = service.index_vectors.search(name, lambda _: (options, None))[0]
     at = np.argsort([one["id"] for one in page])
     return (
@@ -110,6 +113,36 @@ def test_a_job_goes_on_where_it_was_interrupted(service: Container) -> None:
         with pytest.raises(Interrupted):
             copied(service, "copy", {"from": "i"}, progress)
         assert service.indexes.get("copy").size == size
+
+
+@pytest.mark.parametrize("source", ["codes", "i"])
+def test_changes_made_in_both_while_the_job_runs_are_in_both(
+    service: Container, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """Each in the index first, then in the copy, after the job has read the vectors and before it puts them."""
+    service.copies.submit("copy", AskedCopy.model_validate({"from": source}), None)
+    rng, store = np.random.default_rng(9), IndexUpserts.store
+
+    def change_first(upserts: IndexUpserts, opened: OpenIndex, entries: list[Entry], *more: Any) -> bool:
+        if opened.manifest.name == "copy" and entries[0].id not in changing:
+            changing.update(one.id for one in entries)
+            for what, entry in enumerate(entries[:8]):
+                one, row = int(labels.read(entry.id)), crowded(rng, 1)
+                for name in (source, "copy"):
+                    if what % 4 == 0:
+                        batch = Batch(row, [one], ["other"])
+                        service.index_upserts.upsert(name, lambda *_: batch)  # noqa: B023
+                    elif what % 4 == 1:
+                        service.index_vectors.remove_many(name, DeleteOptions(ids=(one,)))
+                    elif what % 4 == 2:
+                        service.index_upserts.change_tags(name, TagChanges(ids=(one,), add_tags=("also",)))
+        return store(upserts, opened, entries, *more)
+
+    changing = set[bytes]()
+    monkeypatch.setattr(IndexUpserts, "store", change_first)
+    copied(service, "copy", {"from": source})
+    assert len(changing) > 200
+    assert contents(service, "copy", ()) == contents(service, source, ())
 
 
 def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container) -> None:

@@ -138,7 +138,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
 async def copy_index(name: IndexName, request: Request, context: ContextOf, ttl: MapTtl = None) -> Response:
     """Create an index, and start a job that copies all vectors of another one into it, with their tags.
 
-    Vectors that are put, changed or deleted while the job runs may be copied as they were before.
+    While the job runs, change vectors first in the index and then in the copy, or the copy may miss changes.
     """
     posted_format(request, (JSON,))
     owner = owner_of(request)
