@@ -1,7 +1,9 @@
 """Aliases: further names of maps and indexes, moved from one to another at once."""
 
 import hashlib
+import random
 import secrets
+import time
 from collections.abc import Callable
 from datetime import datetime
 from itertools import chain
@@ -26,6 +28,9 @@ from app.store.errors import NameHeld, QuotaExceeded, StoreUnavailable
 from app.store.manifest import now
 from app.store.named import LivingManifest, LivingStore
 from app.store.pins import Pins, User
+
+# Seconds between two tries to store an alias, while another request stores one of the same name and another kind.
+_MOST_PAUSE = 0.02
 
 
 class AskedAlias(Frozen):
@@ -103,9 +108,8 @@ class AliasesOf(NamedTuple):
         user = _user(alias)
         if not self.pins.pin(thing, user):
             return None
-        replaced = before if before is not None and before.kind == thing.kind else None
         try:
-            is_put = self.store.put(alias, replaced, owner)
+            is_put = self.store.put(alias, before, owner)
         except (NameHeld, QuotaExceeded):
             self.pins.unpin(thing.name, user)
             raise
@@ -131,7 +135,7 @@ class Aliases:
         A new alias counts towards `owner`'s quota. `check` receives the digest of the alias as it is, and may raise.
 
         Raises:
-            NameHeld: a map or an index has the name.
+            NameHeld: a map or an index has the name, or it is an alias of the other kind.
             MapNotFound, IndexNotFound: there is nothing that it can stand for.
             MapNotReady, IndexNotReady: a job is still making that, or has failed.
             QuotaExceeded: there is no room for another name.
@@ -139,17 +143,27 @@ class Aliases:
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no alias is put there")
         kind, wanted = ("map", asked.map) if asked.map is not None else ("index", asked.index or "")
+        of = self._every[kind]
         while True:
             before = self._find(name)
             check(None if before is None else before.digest)
-            thing = self._every[kind].require(wanted)
-            if before is not None and (before.kind, before.alias_of) == (kind, thing.name):
+            if before is not None and before.kind != kind:
+                detail = f"alias {name!r} stands for {before.kind} {before.alias_of!r}; DELETE it, or take another name"
+                raise NameHeld(before.kind, detail)
+            thing = of.require(wanted)
+            if before is not None and before.alias_of == thing.name:
                 return record(before), False
-            alias = self._every[kind].put(name, thing, before, owner)
+            alias = of.put(name, thing, before, owner)
+            if alias is not None and before is not None:
+                of.pins.unpin(before.alias_of, _user(before))
+                return record(alias), False
+            # No script sees both kinds. Whoever sees the other's alias after its own was stored takes its own back.
+            if alias is not None and not any(other.store.find(name) for other in self._every.values() if other != of):
+                return record(alias), True
             if alias is not None:
-                if before is not None:
-                    self._release(before, is_gone=before.kind == kind)
-                return record(alias), before is None
+                of.store.take_back(alias)
+                of.pins.unpin(thing.name, _user(alias))
+                time.sleep(_MOST_PAUSE * random.random())  # noqa: S311 - the other may do the same
 
     def get(self, name: str) -> AliasRecord:
         """Return the record of an alias."""
@@ -181,14 +195,7 @@ class Aliases:
 
         if not of.store.delete(name, note):
             raise AliasNotFound(name)
-        self._release(gone[0], is_gone=True)
-
-    def _release(self, alias: AliasManifest, is_gone: bool) -> None:
-        """Let what an alias stood for be deleted; delete the alias itself if it still exists."""
-        of = self._every[alias.kind]
-        if not is_gone:
-            of.store.delete(alias.name)
-        of.pins.unpin(alias.alias_of, _user(alias))
+        of.pins.unpin(gone[0].alias_of, _user(gone[0]))
 
     def _find(self, name: str) -> AliasManifest | None:
         return next((found for of in self._every.values() if (found := of.store.find(name)) is not None), None)

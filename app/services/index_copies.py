@@ -16,12 +16,12 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord, TooManyJobs
 from app.services.index_upserts import IndexUpserts
 from app.services.indexes import AskedIndex, Indexes, OpenIndex, Target
-from app.store.errors import Gone, QuotaExceeded
+from app.store.errors import Gone, NameHeld, QuotaExceeded
 from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
 
 COPY = "copy-index"
 # Vectors that are copied at once, and bytes of their tags, or of vectors that one call reads.
-_AT_ONCE, _BYTES_AT_ONCE = 50, 1 << 22
+_AT_ONCE, _BYTES_AT_ONCE = 100, 1 << 22
 
 
 class AskedCopy(Frozen):
@@ -50,11 +50,12 @@ class IndexCopies(NamedTuple):
     jobs: Jobs
 
     def submit(self, name: str, asked: AskedCopy, ttl: int | None, owner: str = "") -> JobRecord:
-        """Create an index, unless it exists, and submit a job that copies all vectors of another one into it.
+        """Create an index, unless an empty one exists, and submit a job that copies all vectors of another one into it.
 
         Raises:
             IndexNotFound: there is no index to copy.
             InvalidInput: it keeps codes alone, and the copy needs vectors; or the map is for other rows.
+            NameHeld: the copy exists, and has vectors.
             TooManyJobs: the job queue is full.
         Also raises what `Indexes.create` raises.
         """
@@ -67,6 +68,9 @@ class IndexCopies(NamedTuple):
             exclude={"source"}, exclude_unset=True
         )
         record, is_new = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)
+        if record.size:
+            detail = f"index {name!r} exists, and has vectors; delete it, or take another name for the copy"
+            raise NameHeld("index", detail)
         try:
             target = self.indexes.open(name)
             _check(source, target)

@@ -48,6 +48,7 @@ class IndexCreation(NamedTuple):
             TooManyJobs: a job is needed, and the job queue is full.
         Also raises what `Indexes.create` raises.
         """
+        asked = self.indexes.resolve(asked)  # once, as an alias may move while bands are measured
         there = self.indexes.there(name, asked, ttl)
         if there is not None:
             return there, False

@@ -468,7 +468,7 @@ class Indexes:
             QuotaExceeded: there is no room for another name.
             TooManyJobs: a job is needed, and the job queue is full.
         """
-        asked = self._resolve(asked)
+        asked = self.resolve(asked)
         text = asked.model_dump_json(exclude_none=True)
         while True:
             there, created = self._find_standing(name), False
@@ -489,10 +489,10 @@ class Indexes:
         Raises:
             IndexExists: another index has the name.
         """
-        there, asked = self._find_standing(name), self._resolve(asked)
+        there, asked = self._find_standing(name), self.resolve(asked)
         return None if there is None else self._same(there, asked.model_dump_json(exclude_none=True), ttl)
 
-    def _resolve(self, asked: AskedIndex) -> AskedIndex:
+    def resolve(self, asked: AskedIndex) -> AskedIndex:
         """Return a request with the name of the map itself in place of an alias."""
         there = self._map_store.find(asked.map)
         return asked if there is None else asked.model_copy(update={"map": there.name})

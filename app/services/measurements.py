@@ -52,7 +52,7 @@ class Measurement(NamedTuple):
 
     def check_same(self, digests: Mapping[str, str]) -> None:
         """Raise InvalidInput if a map or dataset has changed since the job was submitted."""
-        changed = [called for called, digest in self.digests.items() if digest != digests[called]]
+        changed = [called for called, digest in self.digests.items() if digest != digests.get(called)]
         if changed:
             raise InvalidInput(f"{changed[0]} is not the one that was there when the job was submitted")
 

@@ -4,6 +4,7 @@ An alias `a` of an index is a manifest at the key that an index `a` would have, 
 `bochner:index-aliases` lists the names. It is the same for maps.
 """
 
+import secrets
 from typing import Any, ClassVar, cast
 
 import redis
@@ -76,6 +77,10 @@ class AliasStore(NamedStore[AliasManifest]):
             detail = f"{alias.kind} {alias.name!r} exists; delete it, or take another name for the alias"
             raise NameHeld(alias.kind, detail)
         return bool(stored == alias.stored)
+
+    def take_back(self, alias: AliasManifest) -> None:
+        """Remove an alias unless it has changed."""
+        self._compare_and_remove(alias.name, alias.stored, secrets.token_hex(8))
 
     def _store(self, name: str) -> bytes | None:
         stored = super()._store(name)

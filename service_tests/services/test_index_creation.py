@@ -7,7 +7,13 @@ import httpx
 import numpy as np
 import pytest
 
+from app.container import Container
+from app.core.progress import Progress
+from app.services import index_jobs
+from app.services.aliases import AskedAlias
+from app.services.indexes import AskedIndex, Searching
 from app.services.keys import AskedKey
+from app.settings import Settings
 from app.store.account import Account
 from app.store.connection import connect
 from app.store.keys import Role
@@ -79,6 +85,32 @@ def test_a_job_makes_it_for_its_owner_where_that_is_wanted(http: httpx.Client, r
     assert (record["ttl"], record["keep"]) == (600, "vectors")
     again = http.put(path, json=asked(there), params={"ttl": 600}, headers={"Prefer": "respond-async"})
     assert (again.status_code, again.json()["bands"]) == (200, record["bands"])
+
+
+def test_an_index_is_over_the_map_that_was_measured_though_its_alias_moves(
+    http: httpx.Client, running: Running, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert put(http, f"{there}-other", HASHES | {"seed": 9}).status_code == 201
+    service = Container(Settings(redis_url=running.socket))
+    name, searching = f"{there}-alias", index_jobs._searching
+
+    def move(to: str) -> None:
+        service.aliases.put(name, AskedAlias(map=to))
+
+    def search_and_move(*given: Any) -> Searching:
+        move(f"{there}-other")
+        return searching(*given)
+
+    move(there)
+    wanted = AskedIndex.model_validate(asked(there, keep="codes", map=name))
+    monkeypatch.setattr(index_jobs, "_searching", search_and_move)
+    record, is_new = service.index_creation.create(f"{there}-1", wanted, None, "", Progress())
+    assert (record.map, is_new) == (there, True)
+    move(there)
+    record, _ = service.index_creation.create(f"{there}-2", wanted, None, "", None)
+    move(f"{there}-other")
+    job = finished(http, httpx.Response(202, headers={"Location": record.job or ""}))
+    assert (job["state"], http.get(f"/v1/indexes/{there}-2").json()["map"]) == ("succeeded", there)
 
 
 @pytest.mark.parametrize("prefer", ["wait=60", "respond-async"])

@@ -25,7 +25,8 @@ router = APIRouter(prefix="/v1/aliases", tags=["aliases"])
 async def put_alias(name: AliasName, request: Request, response: Response, context: ContextOf) -> AliasRecord:
     """Make a name stand for a map or an index, wherever that is named; if it stands for another one, move it at once.
 
-    What it stands for is neither deleted nor expires. Jobs go on with what it stood for when they were submitted.
+    What it stands for is neither deleted nor expires. Jobs go on with what it stood for when they were submitted. An
+    alias of a map does not become one of an index: delete it first.
     """
     posted_format(request, (JSON,))
     owner, check = owner_of(request), etags.preconditions(request).check

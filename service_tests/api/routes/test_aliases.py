@@ -8,6 +8,7 @@ import pytest
 
 from service_tests.api.routes.indexing import GMM, found, made, upserted
 from service_tests.checks import assert_problem, finished, put, put_dataset
+from service_tests.races import at_once
 
 ROWS = np.array([[1.0, 2, 0, 0, 3], [1, 2, 0, 0.5, 3], [1, 0, 4, 1, 0]])
 
@@ -64,12 +65,28 @@ def test_an_alias_of_an_index_moves_at_once(http: httpx.Client, name: str) -> No
     assert answer.json()["aliases"] == [name]
     assert http.delete(one).status_code == 204
     assert http.delete(f"{path}/vectors/3").status_code == 204
-    # To a map, although an index had the alias before.
-    assert http.put(alias, json={"map": f"{name}-2"}).status_code == 200
-    assert_problem(http, http.get(path), 404, "index-not-found")
-    assert http.get(f"/v1/maps/{name}").json()["name"] == f"{name}-2"
-    assert http.delete(two).status_code == 204
+    assert_problem(http, http.put(alias, json={"map": f"{name}-2"}), 409, "index-exists")
     assert http.delete(alias).status_code == 204
+    assert http.delete(two).status_code == 204
+
+
+def test_a_name_is_an_alias_of_one_kind(http: httpx.Client, name: str) -> None:
+    made(http, name)
+    path, first = f"/v1/aliases/{name}-alias", {"If-None-Match": "*"}
+    for _ in range(20):
+        answers = at_once(2, lambda i: http.put(path, json={("map", "index")[i]: name}, headers=first))
+        assert sorted(one.status_code for one in answers)[0] == 201, [one.text for one in answers]
+        assert sorted(one.status_code for one in answers)[1] in (409, 412)
+        made_of = next(one.json() for one in answers if one.status_code == 201)
+        assert http.get(path).json() == made_of
+        assert http.delete(path).status_code == 204
+        assert_problem(http, http.get(path), 404, "alias-not-found")
+    for kind in ("maps", "indexes"):  # nothing is left that refers to them
+        assert_problem(
+            http, http.get(f"/v1/{kind}/{name}-alias"), 404, f"{kind.removesuffix('s').removesuffix('e')}-not-found"
+        )
+    assert http.delete(f"/v1/indexes/{name}").status_code == 204
+    assert http.delete(f"/v1/maps/{name}").status_code == 204
 
 
 def test_names_are_shared(http: httpx.Client, name: str) -> None:

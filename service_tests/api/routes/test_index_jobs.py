@@ -27,9 +27,11 @@ def test_a_copy_is_searched_like_the_index(http: httpx.Client, name: str) -> Non
     for one, other in zip(same, wanted, strict=True):
         assert {*one["ids"]} == {*range(60)}
         assert [one[what] for what in ("exact", "tags")] == [other[what] for what in ("exact", "tags")]
-    again = http.post(f"{path}-copy/copy", json=asked, headers={"Prefer": "respond-async"})
-    assert finished(http, again)["state"] == "succeeded"
-    assert http.get(f"{path}-copy").json()["size"] == 60
+    for onto in ("-copy", ""):  # changes made there later would be undone
+        assert_problem(http, http.post(f"{path}{onto}/copy", json=asked), 409, "index-exists")
+    assert http.put(f"{path}-empty", json={"map": name, "keep": "vectors"}).status_code == 201
+    into = http.post(f"{path}-empty/copy", json={"from": name}, headers={"Prefer": "respond-async"})
+    assert finished(http, into)["state"] == "succeeded"
     assert_problem(http, http.post(f"{path}-copy/copy", json={"from": name}), 409, "index-exists")
     assert_problem(http, http.post(f"{path}-new/copy", json={"from": f"{name}-none"}), 404, "index-not-found")
     assert_problem(http, http.post(f"{path}-new/copy", json={}), 422, "invalid-input", "/from")
