@@ -65,7 +65,10 @@ class Pins:
             keys = [self._things.key(there.name), self._pins(there.name)]
             if not self._pin(keys=keys, args=[there.token, user.field]):
                 return False
-        self._set_life(there.name)
+        found = self._set_life(there.name)
+        if found is None or found.token != there.token:  # it has just expired
+            self.unpin(there.name, user)
+            return False
         return True
 
     def settle(self, name: str, user: User) -> None:
@@ -104,12 +107,19 @@ class Pins:
                 except (StoreDamaged, StoreUnavailable) as error:
                     logger.warning("the life of %s %r is not looked after: %s", there.kind, there.name, error)
 
-    def _set_life(self, name: str) -> None:
-        """Make a thing live for ever if something refers to it, else for its own time to live; a script decides."""
+    def _set_life(self, name: str) -> LivingManifest | None:
+        """Make a thing live for ever if something refers to it, else for its own time to live; a script decides.
+
+        Return the thing, None if it is gone.
+        """
         with suppress(IsAlias):
-            while (there := self._things.find_own(name)) is not None and there.ttl is not None:
-                if there.state is not State.ready or self._things.renew(there, there.ttl) is not None:
-                    return
+            while (there := self._things.find_own(name)) is not None:
+                changed: LivingManifest | None = there
+                if there.ttl is not None and there.state is State.ready:
+                    changed = self._things.renew(there, there.ttl)
+                if changed is not None:
+                    return changed
+        return None
 
     def _is_there(self, user: User) -> bool:
         try:

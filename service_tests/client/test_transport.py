@@ -1,6 +1,7 @@
 """What comes from proxies and from strangers, over real connections."""
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -12,9 +13,11 @@ from itertools import product
 from threading import Thread
 from typing import Any
 
+import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from bochner_client import AsyncClient, Client, InvalidAnswer, ServiceAway, Unavailable
+from bochner_client import AsyncClient, Client, DatasetRows, InvalidAnswer, ServiceAway, TooLarge, Unavailable
 from bochner_client.operations import Operations
 from service_tests.client.conftest import Asked
 
@@ -64,6 +67,25 @@ def test_pages_of_proxies_are_refusals_that_pass(proxy: Any, monkeypatch: pytest
         with pytest.raises(Unavailable, match="502: Bad Gateway <h1>") as refused:
             client.catalog()
     assert (refused.value.slug, refused.value.instance) == ("", None)
+
+
+@pytest.mark.parametrize("queries", [{"vectors": [[1.0]] * 5}, {"vectors": csr_array(np.eye(5))}, {"ids": [*range(5)]}])
+def test_queries_that_are_too_many_are_sent_in_parts(proxy: Any, queries: dict[str, Any]) -> None:
+    url, answers, asked = proxy
+    too_large = (413, {"Content-Type": "application/problem+json"}, b'{"type": "/problems/too-large", "status": 413}')
+    results = [json.dumps({"results": [{"ids": [i]} for i in some]}).encode() for some in ((0, 1), (2, 3), (4,))]
+    answers += [too_large, too_large, *((200, {}, one) for one in results)]
+    with Client(url) as client:
+        found = client.search_index("i", **queries)
+        assert [one.ids for one in found] == [[0], [1], [2], [3], [4]]
+        assert len(asked) == 5  # five rows, three, two, two, and one
+        answers += [too_large] * 4
+        with pytest.raises(TooLarge):
+            client.search_index("i", **queries)
+        answers += [too_large]
+        with pytest.raises(TooLarge):
+            client.search_index("i", DatasetRows("d"))
+    assert not answers
 
 
 def test_a_longer_pause_than_the_patience_is_not_begun(proxy: Any) -> None:

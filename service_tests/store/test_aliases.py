@@ -9,7 +9,7 @@ import redis
 from app.store.account import Account, Quota
 from app.store.aliases import AliasManifest, AliasStore, IndexAlias
 from app.store.errors import IsAlias, NameHeld, QuotaExceeded
-from app.store.indexes import IndexStore
+from app.store.indexes import IndexManifest, IndexStore
 from app.store.manifest import now
 from app.store.named import NameTaken
 from app.store.pins import Pins, User
@@ -121,6 +121,21 @@ def test_what_an_alias_stands_for_stays(
     assert 0 < client.ttl("bochner:{index:one}:manifest") <= 50
     assert indexes.delete("one", refuse)
     assert_true(client)
+
+
+def test_what_has_just_expired_is_not_pinned(
+    client: redis.Redis, indexes: IndexStore, pins: Pins, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, of = indexes.create(new_index("one", ttl=50)), user(alias("one"))
+    find = indexes.find_own
+
+    def expire(name: str) -> IndexManifest | None:
+        client.delete("bochner:{index:one}:manifest")
+        return find(name)
+
+    monkeypatch.setattr(indexes, "find_own", expire)
+    assert not pins.pin(made, of)
+    assert not client.exists("bochner:{index:one}:pins")
 
 
 def test_a_process_that_dies_before_it_puts_the_alias_keeps_the_index_for_a_minute(

@@ -23,6 +23,7 @@ from bochner_client.records import (
     Upserted,
     VectorRecord,
 )
+from bochner_client.refusals import TooLarge
 from bochner_client.requests import (
     Flow,
     Request,
@@ -339,8 +340,10 @@ def search_index(
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
     include: Iterable[str] = (),
     scan: bool | None = None,
-) -> Request[tuple[SearchResult, ...]]:
+) -> Flow[tuple[SearchResult, ...]]:
     """Return the vectors of an index that are nearest to each row, best first.
+
+    If these are more rows than the service takes, they are sent in several requests.
 
     Args:
         name: name of the index.
@@ -361,18 +364,37 @@ def search_index(
     Raises:
         InvalidInput: a row has no codes, or `exact` is True for an index that keeps codes only.
         VectorNotFound: there is no vector with one of the ids.
-        TooLarge: the search is too much work for one request.
+        TooLarge: the search of one row, or of rows of a dataset, is too much work for one request.
     """
     asked: dict[str, Any] = {"k": k, "min_similarity": min_similarity, "exact": exact, "tag": tag, "scan": scan}
     asked |= {"cursor": str(first) if first else None, "filter": filter, "include": [*include] or None}
-    asked["ids"] = None if ids is None else listed(ids, "ids")
     options = {member: value for member, value in asked.items() if value is not None}
-    return Request(
-        method="POST",
-        path=address("v1", "indexes", name, "search"),
-        body=written_json({**sample_members(vectors), **options}),
-        reads=as_json(lambda document: tuple(map(SearchResult.read, document["results"]))),
-    )
+    keys = None if ids is None else listed(ids, "ids")
+    if keys is None and vectors is not None and not isinstance(vectors, DatasetRows):
+        vectors = vectors.tocsr() if is_sparse(vectors) else as_numbers(cast(ArrayLike, vectors))
+        n = (*vectors.shape, 1)[0]
+    else:
+        n = 1 if keys is None else len(keys)
+    found, first_row, at_once = list[SearchResult](), 0, n
+    while True:
+        part = slice(first_row, first_row + at_once)
+        rows = vectors if keys is not None or at_once == n else vectors[part]  # type: ignore[index]
+        request = Request(
+            method="POST",
+            path=address("v1", "indexes", name, "search"),
+            body=written_json({**(sample_members(rows) if keys is None else {"ids": keys[part]}), **options}),
+            reads=as_json(lambda document: tuple(map(SearchResult.read, document["results"]))),
+        )
+        try:
+            found += yield from exchange(request)
+        except TooLarge:
+            if at_once <= 1:
+                raise
+            at_once = -(-at_once // 2)
+            continue
+        first_row += at_once
+        if first_row >= n:
+            return tuple(found)
 
 
 def plan_bands(hashes: int, min_similarity: float, recall: float = 0.95) -> Request[PlannedBands]:

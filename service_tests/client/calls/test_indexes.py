@@ -3,7 +3,17 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from bochner_client import IndexExists, IndexNotFound, InvalidInput, MapInUse, NotFound
+from bochner_client import (
+    AliasNotFound,
+    IndexExists,
+    IndexInUse,
+    IndexNotFound,
+    InvalidInput,
+    MapInUse,
+    NotFound,
+    NotModified,
+    PreconditionFailed,
+)
 from bochner_client.calls import indexes
 from service_tests.client.conftest import Asked
 
@@ -88,3 +98,39 @@ def test_many_vectors_are_sent_in_batches(
     with pytest.raises(InvalidInput, match="expected 2 ids, one for each vector, got 1"):
         ask.upsert_vectors(name, [1], given[:2])
     ask.delete_index(name)
+
+
+def test_an_index_is_copied_measured_and_given_an_alias(ask: Asked, name: str) -> None:
+    ask.put_map(name, SPEC)
+    ask.put_index(name, name, bands=8, rows_per_band=2, keep="vectors")
+    rows = np.random.default_rng(1).gamma(2, size=(30, 3))
+    ask.upsert_vectors(name, range(30), rows, ["a"] * 30)
+    first = ask.put_alias(f"{name}-live", index=name, only_new=True)
+    assert (first.name, first.index, first.map) == (f"{name}-live", name, None)
+    with pytest.raises(PreconditionFailed):
+        ask.put_alias(f"{name}-live", index=name, only_new=True)
+    copy = ask.copy_index(f"{name}-2", name, bands=None, keep="codes", ttl=600)
+    assert (copy.size, copy.bands, copy.keep, copy.ttl) == (30, None, "codes", 600)
+    assert ask.count_vectors(f"{name}-2", {"all": ["a"]}) == 30
+    third = ask.start_copy(f"{name}-3", name).wait()
+    assert (third.size, third.bands, third.rows_per_band, third.keep) == (30, 8, 2, "vectors")
+    found = ask.measure_recall(name, k=2, queries=30)
+    assert (found.queries, found.size, found.compared_with) == (30, 30, "vectors")
+    assert found.recall + sum(found.lost_by.values()) == pytest.approx(1)
+    assert ask.start_recall(name, k=2, queries=30).wait() == found.document
+    moved = ask.put_alias(f"{name}-live", index=f"{name}-2", if_match=first.digest)
+    assert ask.get_index(f"{name}-live").name == f"{name}-2"
+    assert ask.get_alias(f"{name}-live") == moved != first
+    with pytest.raises(NotModified):
+        ask.get_alias(f"{name}-live", if_none_match=moved.digest)
+    assert [one.name for one in ask.iter_aliases(name)] == [one.name for one in ask.list_aliases(name).aliases]
+    with pytest.raises(IndexInUse) as used:
+        ask.delete_index(f"{name}-2")
+    assert used.value.aliases == [f"{name}-live"]
+    ask.delete_alias(f"{name}-live", if_match=moved.digest)
+    with pytest.raises(AliasNotFound):
+        ask.get_alias(f"{name}-live")
+    ask.put_alias(f"{name}-map", map=name)
+    with pytest.raises(MapInUse) as in_use:
+        ask.delete_map(name)
+    assert (in_use.value.aliases, sorted(in_use.value.indexes)) == ([f"{name}-map"], [name, f"{name}-2", f"{name}-3"])
