@@ -177,6 +177,8 @@ def _check(source: OpenIndex, target: OpenIndex) -> None:
 
 def _encode(target: OpenIndex, stored: list[StoredRow], rows: Rows) -> list[Entry]:
     """Return vectors as the copy stores them, given their ids and tags and the vectors themselves."""
+    spec = target.feature_map.spec
+    rows = spec.model_copy(update={"input": None}).gate(rows, "/map")  # they were prepared when they were put
     without = np.flatnonzero(target.feature_map.find_rows_without_code(rows))
     if without.size:
         raise InvalidInput(f"vector {labels.read(stored[without[0]].id)!r} is all zero, and has no codes", "/map")

@@ -147,6 +147,17 @@ def test_changes_made_in_both_while_the_job_runs_are_in_both(
     assert contents(service, "copy", ()) == contents(service, source, ())
 
 
+def test_a_vector_that_the_other_map_does_not_take_fails_the_job(service: Container) -> None:
+    wide = GMM | {"dtype": "float64"}
+    service.map_creation.create("wide64", AskedSpec(MapSpec.model_validate(wide), NOTHING), Progress())
+    for row, said in (([1e300] * 5, "float32"), ([0.0] * 5, "'one' is all zero")):
+        over = "signed" if not any(row) else "wide64"
+        service.indexes.create(f"of-{over}", AskedIndex(map=over, keep="vectors"), None)
+        service.index_upserts.upsert(f"of-{over}", lambda *_: Batch(np.array([row]), ["one"], None))  # noqa: B023
+        with pytest.raises(InvalidInput, match=said):
+            copied(service, f"copy-{over}", {"from": f"of-{over}", "map": "long"})
+
+
 def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container) -> None:
     for asked, pointer in (
         ({"from": "codes", "keep": "vectors"}, "/from"),
