@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from app.jobs.jobs import Jobs
-from app.services.aliases import Aliases, AliasesOf
+from app.services import indexes, maps
+from app.services.aliases import Aliases, AliasKind
 from app.services.cache import Cache
 from app.services.datasets import Datasets
-from app.services.errors import IndexNotFound, IndexNotReady, MapNotFound, MapNotReady
 from app.services.index_copies import IndexCopies
 from app.services.index_duplicates import IndexDuplicates
 from app.services.index_images import Images
@@ -70,8 +70,12 @@ class Container:
         pins = Pins(client, self.map_store, {"index": index_store.find_own, "alias": map_aliases.find_own})
         index_pins = Pins(client, index_store, {"alias": index_aliases.find_own})
         self.keep_pins_tidy = partial(keep_tidy, (pins, index_pins))
-        of_maps = AliasesOf(MapAlias, map_aliases, self.map_store, pins, MapNotFound, MapNotReady)
-        of_indexes = AliasesOf(IndexAlias, index_aliases, index_store, index_pins, IndexNotFound, IndexNotReady)
+        of_maps = AliasKind(
+            MapAlias, map_aliases, pins, lambda name: maps.require_ready(name, self.map_store.find(name))
+        )
+        of_indexes = AliasKind(
+            IndexAlias, index_aliases, index_pins, lambda name: indexes.require_ready(name, index_store.find(name))
+        )
         self.aliases = Aliases({"map": of_maps, "index": of_indexes}, self.status.unfit)
         self.find_map: Callable[[str], Awaitable[MapManifest | None]] = partial(self.map_store.find_by, loop_client)
         self.datasets = Datasets(DatasetStore(client, quota), limits, self.cache, self.status.unfit)
@@ -85,7 +89,7 @@ class Container:
         self.index_vectors = IndexVectors(index_store, self.indexes, images, self.datasets, limits, threads)
         self.index_upserts = IndexUpserts(index_store, self.indexes, images, self.datasets, limits, threads)
         self.duplicates = IndexDuplicates(index_store, self.indexes, images, self.jobs, limits, threads)
-        self.copies = IndexCopies(index_store, self.indexes, self.index_upserts, self.jobs)
+        self.copies = IndexCopies(index_store, self.indexes, self.maps, self.index_upserts, self.jobs)
         self.recall = IndexRecall(index_store, self.indexes, images, self.jobs, limits, threads)
         self.adviser = Adviser(self.maps, self.datasets, threads)
         self.index_creation = IndexCreation(index_store, self.indexes, self.adviser, self.jobs, limits)

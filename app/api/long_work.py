@@ -18,6 +18,7 @@ from app.api.interest import Shutdown
 from app.api.negotiation import JSON, WARNING, favourite, posted_format, warning_headers
 from app.api.problems import Refusal
 from app.api.schemas import BINARY, headers
+from app.core.model import Frozen
 from app.core.progress import Progress, TimedProgress
 from app.formats import Body, Format, option_bodies
 from app.jobs.record import JobNotFound, JobRecord, JobState, link
@@ -238,6 +239,22 @@ async def answer(
     if len(media_types) > 1:
         response.headers["Vary"] = "Accept, Prefer"
     return response
+
+
+Options = TypeVar("Options", bound=Frozen)
+
+
+async def submit_posted(
+    request: Request, context: Context, kind: type[Options], submit: Callable[[Options, str], JobRecord]
+) -> tuple[Clock, JobRecord]:
+    """Submit a job for the options in a request, for its owner; return the clock of the request, and the job."""
+    posted_format(request, (JSON,))
+    with context.admission.inside:
+        body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+        context.limits.check_options(len(body), body.count(b","))  # a parsed list of numbers takes much memory
+        clock = start_clock(request, context)
+        options = await context.admission.compute(lambda: bodies.parse(kind, body))
+        return clock, await context.admission.submit(lambda: submit(options, owner))
 
 
 async def job_answer(

@@ -4,32 +4,24 @@ import hashlib
 import random
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import chain
 from operator import attrgetter
-from typing import Annotated, Any, NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
 from app.core.errors import InvalidInput
 from app.core.model import NAME_PATTERN, Described, Frozen
-from app.services.errors import (
-    AliasNotFound,
-    Check,
-    IndexNotFound,
-    IndexNotReady,
-    MapNotFound,
-    MapNotReady,
-    accept_any,
-)
+from app.services.errors import AliasNotFound, Check, accept_any
 from app.store.aliases import AliasManifest, AliasStore
 from app.store.errors import NameHeld, QuotaExceeded, StoreUnavailable
 from app.store.manifest import now
-from app.store.named import LivingManifest, LivingStore
+from app.store.named import LivingManifest
 from app.store.pins import Pins, User
 
-# Seconds between two tries to store an alias, while another request stores one of the same name and another kind.
+# Most seconds between two tries to store an alias, while another request stores one of the same name and another kind.
 _MOST_PAUSE = 0.02
 
 
@@ -59,7 +51,7 @@ class AliasRecord(Described):
     index: str | None
     """Name of the index that it stands for; null if it stands for a map."""
     digest: str
-    """Digest of what it stands for since when, another one after each change; also the ETag."""
+    """Another one after each PUT that moves the alias; also the ETag."""
     changed_at: datetime
     """Time of the last PUT that changed it."""
 
@@ -73,26 +65,15 @@ class AliasPage(Described):
     """Cursor of the next page, null on the last one."""
 
 
-class AliasesOf(NamedTuple):
-    """The aliases of maps, or of indexes."""
+class AliasKind(NamedTuple):
+    """Aliases of one kind: of maps, or of indexes."""
 
     manifest: type[AliasManifest]
     store: AliasStore
-    things: LivingStore[Any]
-    """The maps or indexes."""
     pins: Pins
-    """References to these."""
-    not_found: type[MapNotFound | IndexNotFound]
-    not_ready: type[MapNotReady | IndexNotReady]
-
-    def require(self, name: str) -> LivingManifest:
-        """Return the map or index with a name; raise `not_found` or `not_ready` if it cannot be used."""
-        thing: LivingManifest | None = self.things.find(name)
-        if thing is None:
-            raise self.not_found(name)
-        if thing.job is not None:
-            raise self.not_ready(name, thing.job, thing.error)
-        return thing
+    """References to the maps or indexes."""
+    require: Callable[[str], LivingManifest]
+    """Returns the map or index with a name; raises if there is none, or if it is not ready."""
 
     def put(self, name: str, thing: LivingManifest, before: AliasManifest | None, owner: str) -> AliasManifest | None:
         """Store an alias of a thing in place of the one before; None if that has changed, or the thing is gone."""
@@ -126,7 +107,7 @@ class Aliases:
     `unfit` returns the reason why the store cannot be trusted with new aliases, or None if it can.
     """
 
-    def __init__(self, every: dict[str, AliasesOf], unfit: Callable[[], str | None]) -> None:
+    def __init__(self, every: Mapping[str, AliasKind], unfit: Callable[[], str | None]) -> None:
         self._every, self._unfit = every, unfit
 
     def put(self, name: str, asked: AskedAlias, owner: str = "", check: Check = accept_any) -> tuple[AliasRecord, bool]:
@@ -142,7 +123,7 @@ class Aliases:
         """
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no alias is put there")
-        kind, wanted = ("map", asked.map) if asked.map is not None else ("index", asked.index or "")
+        ((kind, wanted),) = asked.model_dump(exclude_none=True).items()
         of = self._every[kind]
         while True:
             before = self._find(name)
@@ -154,16 +135,17 @@ class Aliases:
             if before is not None and before.alias_of == thing.name:
                 return record(before), False
             alias = of.put(name, thing, before, owner)
-            if alias is not None and before is not None:
+            if alias is None:
+                continue
+            if before is not None:
                 of.pins.unpin(before.alias_of, _user(before))
                 return record(alias), False
             # No script sees both kinds. Whoever sees the other's alias after its own was stored takes its own back.
-            if alias is not None and not any(other.store.find(name) for other in self._every.values() if other != of):
+            if not any(other.store.find_own(name) for other in self._every.values() if other != of):
                 return record(alias), True
-            if alias is not None:
-                of.store.take_back(alias)
-                of.pins.unpin(thing.name, _user(alias))
-                time.sleep(_MOST_PAUSE * random.random())  # noqa: S311 - the other may do the same
+            of.store.remove(alias)
+            of.pins.unpin(thing.name, _user(alias))
+            time.sleep(_MOST_PAUSE * random.random())  # noqa: S311 - the other may do the same
 
     def get(self, name: str) -> AliasRecord:
         """Return the record of an alias."""
@@ -184,21 +166,16 @@ class Aliases:
 
     def delete(self, name: str, check: Check = accept_any) -> None:
         """Delete an alias; what it stands for stays. `check` receives its digest, and may raise."""
-        there = self._find(name)
-        if there is None:
-            raise AliasNotFound(name)
-        of, gone = self._every[there.kind], [there]
-
-        def note(stored: bytes, _: str) -> None:
-            gone[:] = [of.manifest.parse(stored)]
-            check(gone[0].digest)
-
-        if not of.store.delete(name, note):
-            raise AliasNotFound(name)
-        of.pins.unpin(gone[0].alias_of, _user(gone[0]))
+        while (there := self._find(name)) is not None:
+            check(there.digest)
+            of = self._every[there.kind]
+            if of.store.remove(there):
+                of.pins.unpin(there.alias_of, _user(there))
+                return
+        raise AliasNotFound(name)
 
     def _find(self, name: str) -> AliasManifest | None:
-        return next((found for of in self._every.values() if (found := of.store.find(name)) is not None), None)
+        return next((found for of in self._every.values() if (found := of.store.find_own(name)) is not None), None)
 
 
 def record(alias: AliasManifest) -> AliasRecord:

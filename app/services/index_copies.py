@@ -13,10 +13,11 @@ from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
 from app.core.model import NAME_PATTERN, Frozen
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
-from app.jobs.record import JobRecord, TooManyJobs
+from app.jobs.record import JobRecord
 from app.services.index_upserts import IndexUpserts
-from app.services.indexes import AskedIndex, Indexes, OpenIndex, Target
-from app.store.errors import Gone, NameHeld, QuotaExceeded
+from app.services.indexes import MOST_CODES, AskedIndex, Indexes, OpenIndex, Target
+from app.services.maps import Maps
+from app.store.errors import Gone, NameHeld
 from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
 
 COPY = "copy-index"
@@ -31,9 +32,9 @@ class AskedCopy(Frozen):
     """Name of the index whose vectors are copied."""
     map: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
     """Name of another map, for rows that are prepared in the same way. The index to copy must keep vectors."""
-    bands: int | None = None
+    bands: Annotated[int, Field(ge=1, le=MOST_CODES)] | None = None
     """Number of bands; null for none. Without it, those of the index to copy."""
-    rows_per_band: int | None = None
+    rows_per_band: Annotated[int, Field(ge=1, le=MOST_CODES)] | None = None
     """Codes of a band."""
     target: Target | None = None
     """`recall` and `min_similarity`, by which bands are chosen."""
@@ -46,6 +47,7 @@ class IndexCopies(NamedTuple):
 
     store: IndexStore
     indexes: Indexes
+    maps: Maps
     upserts: IndexUpserts
     jobs: Jobs
 
@@ -56,49 +58,57 @@ class IndexCopies(NamedTuple):
             IndexNotFound: there is no index to copy.
             InvalidInput: it keeps codes alone, and the copy needs vectors; or the map is for other rows.
             NameHeld: the copy exists, and has vectors.
-            TooManyJobs: the job queue is full.
+            TooManyJobs: the job queue is full. The copy is there then, and empty.
         Also raises what `Indexes.create` raises.
         """
         source = self.indexes.open(asked.source)
-        there = source.manifest
+        manifest = source.manifest
         if asked.target is not None and asked.target.dataset is not None:
             raise InvalidInput("the target of a copy has min_similarity, and no dataset", "/target/dataset")
-        members = {"bands": there.bands, "rows_per_band": there.rows_per_band} if asked.target is None else {}
-        members |= {"map": there.map.name, "keep": there.keep} | asked.model_dump(
-            exclude={"source"}, exclude_unset=True
-        )
-        record, is_new = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)
+        given = asked.model_dump(exclude={"source"}, exclude_none=True)
+        banding = {"bands": manifest.bands, "rows_per_band": manifest.rows_per_band}
+        if asked.target is not None or ("bands" in asked.model_fields_set and asked.bands is None):
+            banding = {}
+        subject = self.maps.open(asked.map or manifest.map.name)
+        members = {"keep": manifest.keep} | banding | given | {"map": subject.name}
+        if _needs_vectors(source, members["keep"], subject.digest) and manifest.keep != "vectors":
+            detail = f"index {manifest.name!r} keeps codes alone, and no vectors to copy"
+            raise InvalidInput(detail, "/from")
+        before, after = source.feature_map.spec, subject.feature_map.spec
+        if (before.input_dim, before.input) != (after.input_dim, after.input):
+            detail = f"map {subject.name!r} has another input_dim, or prepares its input in another way"
+            raise InvalidInput(detail, "/map")
+        record, _ = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)
         if record.size:
             detail = f"index {name!r} exists, and has vectors; delete it, or take another name for the copy"
             raise NameHeld("index", detail)
-        try:
-            target = self.indexes.open(name)
-            _check(source, target)
-            payload = {"from": [there.name, there.token], "to": [name, target.manifest.token]}
-            subject = {"index": name, "from": there.name}
-            return self.jobs.submit(COPY, payload, subject=subject, result_link=f"/v1/indexes/{name}", owner=owner)
-        except (InvalidInput, TooManyJobs, QuotaExceeded):
-            if is_new:
-                self.indexes.delete(record.name)
-            raise
+        target = self.indexes.open(name).manifest
+        payload = {"from": [manifest.name, manifest.token], "to": [target.name, target.token]}
+        return self.jobs.submit(
+            COPY,
+            payload,
+            subject={"index": name, "from": manifest.name},
+            result_link=f"/v1/indexes/{name}",
+            owner=owner,
+        )
 
     def copy(self, payload: Mapping[str, Any], progress: Progress, owner: str) -> None:
-        """Copy all vectors that are there from beginning to end, from the last slot to the first.
+        """Copy all vectors that are in the index during the whole job, from the last slot to the first.
 
-        Whoever changes vectors meanwhile, first in the index and then in the copy, finds these changes in both.
+        A change that is made meanwhile, first in the index and then in the copy, is in both.
 
         Raises:
             InvalidInput: one of the indexes no longer exists, or a vector has no codes.
         """
+        restored = progress.restore()
+        before = None if restored is None else int(restored)
         try:
-            source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
-            copying, size = _Copying(self, source, target, owner), source.state.size
-            restored = progress.restore()
-            before = None if restored is None else int(restored)
             while before != 0:
+                # Opened each time, which extends their lives.
+                source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
                 page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
-                copying.copy([one.id for one in page])
-                progress.report(max(0, size - before), size)
+                _Copying(self, source, target, owner).copy([one.id for one in page])
+                progress.report(max(0, source.state.size - before), source.state.size)
                 progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
         except Gone as error:
             raise InvalidInput("an index was deleted while it was copied") from error
@@ -119,14 +129,16 @@ class _Copying(NamedTuple):
     def copy(self, ids: list[bytes]) -> None:
         """Copy the vectors with some ids as they are now.
 
-        They are read again, and copied again, until the index has not changed since they were read. So what others
-        change meanwhile, first here and then in the copy, is not overwritten with what was there before.
+        They are read again, and those that have changed copied again, until nothing has changed since they were read.
+        So what others change meanwhile, first here and then in the copy, is not overwritten with what was there before.
         """
         copied = dict.fromkeys(ids, cast("_Stored", ()))
         revision = -1
         while revision != (revision := self._revision()):
             now = dict(zip(ids, self._read(ids), strict=True))
             changed = [one for one in ids if now[one] != copied[one]]
+            if not changed:  # other vectors have changed
+                return
             self._put([now[one] for one in changed])
             gone = [one for one in changed if now[one][0] is None]
             if gone:
@@ -134,21 +146,24 @@ class _Copying(NamedTuple):
             copied = now
 
     def _revision(self) -> int:
-        found = self.of.store.look(self.source.manifest.name, self.source.manifest)
-        if found is None or found[0].token != self.source.manifest.token:
-            raise Gone
-        return found[1].revision
+        manifest = self.source.manifest
+        return self.of.indexes.open_same(manifest.name, manifest.token).state.revision
+
+    @property
+    def _needs_vectors(self) -> bool:
+        target = self.target.manifest
+        return _needs_vectors(self.source, target.keep, target.map.digest)
 
     def _read(self, ids: list[bytes]) -> list[_Stored]:
         manifest, vectors = self.source.manifest, list[bytes | None]()
         rows = self.of.store.rows(manifest, ids, tags=True)
-        while _needs_vectors(self.source, self.target) and len(vectors) < len(ids):
+        while self._needs_vectors and len(vectors) < len(ids):
             vectors += self.of.store.vectors(manifest, ids[len(vectors) :], _BYTES_AT_ONCE)
         return [*zip(rows, vectors or [None] * len(ids), strict=True)]
 
     def _put(self, changed: list[_Stored]) -> None:
         there = [(row, vector) for row, vector in changed if row is not None]
-        if not _needs_vectors(self.source, self.target):
+        if not self._needs_vectors:
             self._store([Entry(row.id, row.row, b"", row.tags or b"") for row, _ in there])
         for sparse in (False, True):
             some = [(row, one) for row, one in there if one is not None and is_sparse(one) is sparse]
@@ -161,18 +176,9 @@ class _Copying(NamedTuple):
             self.of.upserts.store(self.target, entries, self.owner)
 
 
-def _needs_vectors(source: OpenIndex, target: OpenIndex) -> bool:
-    return target.manifest.keep == "vectors" or source.manifest.map.digest != target.manifest.map.digest
-
-
-def _check(source: OpenIndex, target: OpenIndex) -> None:
-    """Raise InvalidInput unless the vectors of an index can be copied into another one."""
-    if _needs_vectors(source, target) and source.manifest.keep != "vectors":
-        raise InvalidInput(f"index {source.manifest.name!r} keeps codes alone, and no vectors to copy", "/from")
-    before, after = (one.feature_map.spec for one in (source, target))
-    if (before.input_dim, before.input) != (after.input_dim, after.input):
-        detail = f"map {target.manifest.map.name!r} has another input_dim, or prepares its input in another way"
-        raise InvalidInput(detail, "/map")
+def _needs_vectors(source: OpenIndex, keep: str, digest: str) -> bool:
+    """Whether a copy that keeps this, and is over the map with a digest, needs more than the codes of the index."""
+    return keep == "vectors" or source.manifest.map.digest != digest
 
 
 def _encode(target: OpenIndex, stored: list[StoredRow], rows: Rows) -> list[Entry]:

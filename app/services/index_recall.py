@@ -1,6 +1,6 @@
 """Jobs that measure the recall of an index: what its searches find of what they should."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
@@ -10,9 +10,9 @@ from pydantic import Field
 from app.core.arrays import Matrix, Whole, row_blocks
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
-from app.core.indexes.banding import Image
+from app.core.indexes.banding import Image, bucket_words
 from app.core.indexes.options import MOST_RESULTS, SearchOptions, compared_exactly
-from app.core.indexes.search import nearest
+from app.core.indexes.search import nearest, search
 from app.core.model import Described, Frozen
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
@@ -48,9 +48,9 @@ class LostBy(Described):
     bands: float
     """They share no band with the query."""
     k: float
-    """Their codes put them behind those that are compared exactly; a search for more vectors would find them."""
+    """They share one, and their codes put them too far behind; a search for 1,000 vectors would find them."""
     codes: float
-    """Their codes put them behind even those of a search for 1,000 vectors: the map has too few hashes."""
+    """They share one, and their codes put them behind even those of such a search: the map has too few hashes."""
 
 
 class RecallAnswer(Described):
@@ -132,8 +132,6 @@ class _Audit:
         """Return the recall, and what loses the rest."""
         results, (truth, similarity) = self._search(), self._nearest() if self._is_exact else self._nearest_by_codes()
         k, n = self._options.k, len(self._queries)
-        law, codes = self._opened.codes, self._image.codes
-        widths = [compared_exactly(most) if self._is_exact else most for most in (k, MOST_RESULTS)]
         found, lost = np.empty(n), dict.fromkeys(LostBy.model_fields, 0)
         for i, result in enumerate(results):
             numbers = np.array(result["exact" if self._is_exact else "similarity"])
@@ -141,14 +139,8 @@ class _Audit:
             there = {*labels.encode_ids(result["ids"], "")}
             missing = [slot for slot in truth[i].tolist() if self._keys[slot] not in there][: k - n_found]
             found[i] = n_found / k
-            if not missing:
-                continue
-            query = self._queries[i]
-            near = nearest(codes[query, None], codes, law.s, law.bits, 1 + widths[1], threads=self._of.threads).slots[0]
-            ranks = {slot: rank for rank, slot in enumerate(near[near != query].tolist())}
-            for slot in missing:
-                rank = ranks.get(slot, widths[1])
-                lost["bands" if rank < widths[0] else "k" if rank < widths[1] else "codes"] += 1
+            for by in self._losses(self._queries[i], missing):
+                lost[by] += 1
         return RecallAnswer(
             recall=float(found.mean()),
             standard_error=float(found.std(ddof=1) / np.sqrt(n)),
@@ -158,6 +150,23 @@ class _Audit:
             queries=n,
             size=self._image.size,
         )
+
+    def _losses(self, query: int, missing: list[int]) -> Iterator[str]:
+        """Yield what loses each of some vectors that a query does not find, given their slots."""
+        if not missing:
+            return
+        image, layout = self._image, self._opened.layout
+        most = 1 + (compared_exactly(MOST_RESULTS) if self._is_exact else MOST_RESULTS)  # with the query itself
+        (hits,) = search(image, layout, image.codes[query, None], most, threads=self._of.threads)
+        found = {*hits.slots.tolist()}
+        for slot in missing:
+            if slot in found:
+                yield "k"
+            elif layout.banding is None or hits.scanned:
+                yield "codes"
+            else:
+                own, other = bucket_words(image.codes[[query, slot]], layout.bits, layout.banding).T
+                yield "codes" if (own == other).any() else "bands"
 
     def _search(self) -> list[Result]:
         """Return the results of the queries, as a client gets them."""

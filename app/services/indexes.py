@@ -26,14 +26,15 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
-from app.store.errors import NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
 from app.store.named import NameTaken, Reservation, State, end
 from app.store.pins import Pins, User
 
-_MOST_CODES = 1 << 16
+MOST_CODES = 1 << 16
+"""Most bands, and most codes of a band."""
 # Most bytes of the codes of a vector: a block of the store has those of 128 vectors, and is read as a whole.
 _MOST_CODE_BYTES = 1 << 16
 _BANDS = (
@@ -81,8 +82,8 @@ class AskedIndex(Frozen):
 
     map: str = Field(pattern=NAME_PATTERN)
     """Name of the map whose codes the index keeps."""
-    bands: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_BANDS)] | None = None
-    rows_per_band: Annotated[int, Field(ge=1, le=_MOST_CODES, description=_ROWS_PER_BAND)] | None = None
+    bands: Annotated[int, Field(ge=1, le=MOST_CODES, description=_BANDS)] | None = None
+    rows_per_band: Annotated[int, Field(ge=1, le=MOST_CODES, description=_ROWS_PER_BAND)] | None = None
     target: Annotated[Target, Field(description=_TARGET)] | None = None
     keep: Literal["codes", "vectors"] = "codes"
     """`codes`: only codes are kept, and similarities are estimated. `vectors`: the vectors are kept too, and the best
@@ -423,22 +424,22 @@ class Indexes:
     """Indexes of the service. An expired index counts as missing.
 
     Every method may raise StoreUnavailable or StoreDamaged; methods that use an index by name raise IndexNotFound.
-    `own_pins` are references to indexes, `pins` those of indexes to maps. `unfit` returns the reason why the store
-    cannot be trusted with new indexes, or None if it can.
+    `index_pins` are references to indexes, `map_pins` those of indexes to maps. `unfit` returns the reason why the
+    store cannot be trusted with new indexes, or None if it can.
     """
 
     def __init__(
         self,
         store: IndexStore,
-        own_pins: Pins,
-        pins: Pins,
+        index_pins: Pins,
+        map_pins: Pins,
         map_store: MapStore,
         maps: Maps,
         unfit: Callable[[], str | None],
         jobs: Jobs,
     ) -> None:
         self._store, self._map_store, self._maps = store, map_store, maps
-        self._own_pins, self._pins = own_pins, pins
+        self._index_pins, self._map_pins = index_pins, map_pins
         self._unfit, self._jobs = unfit, jobs
         self._known: cachetools.LRUCache[str, IndexManifest] = cachetools.LRUCache(_REMEMBERED)
         self._knowing = Lock()
@@ -529,14 +530,14 @@ class Indexes:
         def note(stored: bytes, receipt: str) -> None:
             with suppress(StoreDamaged, NewerVersion):
                 gone[:] = [IndexManifest.parse(stored)]
-            if users := self._own_pins.users(name):
+            if users := self._index_pins.users(name):
                 raise IndexInUse(name, users)
             self._jobs.cancel_making(IndexManifest, stored, receipt)
 
         if not self._store.delete(name, note):
             raise IndexNotFound(name)
         for manifest in gone:
-            self._pins.unpin(manifest.map.name, User(name, manifest.token))
+            self._map_pins.unpin(manifest.map.name, User(name, manifest.token))
 
     def open(self, name: str) -> OpenIndex:
         """Return an index for use, which extends its life; raise IndexNotReady if its job has not found its bands."""
@@ -545,9 +546,7 @@ class Indexes:
         found = self._store.look(name, known)
         if found is None:
             raise IndexNotFound(name)
-        manifest, state = found
-        if manifest.job is not None:
-            raise IndexNotReady(name, manifest.job, manifest.error)
+        manifest, state = require_ready(name, found[0]), found[1]
         if manifest is not known:
             with self._knowing:
                 self._known[name] = manifest
@@ -616,19 +615,19 @@ class Indexes:
             expires_at=end(ttl) if job is None else None,
         )
         pin = User(name, manifest.token)
-        if not self._pins.pin(there, pin):
+        if not self._map_pins.pin(there, pin):
             return None, False
         try:
             if submit is not None and job is not None:
                 submit(job, self._store.reserve(manifest, owner))
-                self._pins.settle(asked.map, pin)
+                self._map_pins.settle(asked.map, pin)
                 return manifest, True
             stored = self._store.create(manifest, owner)
-        except (QuotaExceeded, NameTaken, TooManyJobs):
-            self._pins.unpin(asked.map, pin)
+        except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs):
+            self._map_pins.unpin(asked.map, pin)
             raise
         if stored.token != manifest.token:  # another request was faster
-            self._pins.unpin(asked.map, pin)
+            self._map_pins.unpin(asked.map, pin)
         return stored, stored.token == manifest.token
 
     def _find_standing(self, name: str) -> IndexManifest | None:
@@ -641,3 +640,12 @@ class Indexes:
             self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that refuses writes can still be read
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
+
+
+def require_ready(name: str, found: IndexManifest | None) -> IndexManifest:
+    """Return the manifest found under a name if its index is ready; raise IndexNotFound or IndexNotReady if not."""
+    if found is None:
+        raise IndexNotFound(name)
+    if found.job is not None:
+        raise IndexNotReady(name, found.job, found.error)
+    return found

@@ -212,7 +212,7 @@ class Maps:
         """
 
         def read() -> tuple[MapSpec, int, int]:
-            manifest = _require_ready(name, self._store.find(name))
+            manifest = require_ready(name, self._store.find(name))
             return self._spec_of(manifest)[1], manifest.n_frequencies or 0, manifest.n_output or 0
 
         return latest(read)
@@ -279,7 +279,7 @@ class Maps:
 
         Also return None if the use of the map must be noted in the store, which takes time. Raises what `ready` raises.
         """
-        manifest = _require_ready(name, found)
+        manifest = require_ready(name, found)
         kept: FeatureMap | None = None if manifest.is_due else self._kept(manifest)
         if kept is not None:
             kept.check_gives(wanted, f"map {name!r}")
@@ -335,8 +335,8 @@ class Maps:
         return latest(read)
 
     def _use(self, name: str) -> MapManifest:
-        """Return the manifest of a map for use, which extends its life; raise what `_require_ready` raises."""
-        manifest = _require_ready(name, self._store.find(name))
+        """Return the manifest of a map for use, which extends its life; raise what `require_ready` raises."""
+        manifest = require_ready(name, self._store.find(name))
         if manifest.is_due:
             try:
                 self._store.note_use(manifest)
@@ -384,7 +384,7 @@ class Maps:
         return text, spec
 
 
-def _require_ready(name: str, found: MapManifest | None) -> MapManifest:
+def require_ready(name: str, found: MapManifest | None) -> MapManifest:
     """Return the manifest found under a name if its map is ready.
 
     Raises:

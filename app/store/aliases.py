@@ -31,7 +31,7 @@ class AliasManifest(LivingManifest):
     arrays: dict[str, ArrayEntry] = Field({})
 
     @property
-    def booked_bytes(self) -> int:
+    def account_bytes(self) -> int:
         """Bytes for which the alias counts in the account: its manifest, and its name in the keys around it."""
         return 2 * len(self.stored) + 512
 
@@ -66,21 +66,22 @@ class AliasStore(NamedStore[AliasManifest]):
         """
         check_room(self._client, 0)
         if self._account.is_spread and replaced is None:
-            self._account.check(alias.booked_bytes, owner)
+            self._account.check(alias.account_bytes, owner)
         expected = b"" if replaced is None else replaced.stored
-        args = [alias.stored, alias.name, expected, owner, alias.booked_bytes, *self._account.most]
+        args = [alias.stored, alias.name, expected, owner, alias.account_bytes, *self._account.most]
         with store_errors():
             keys = [self.key(alias.name), self._index(alias.name)]
             limit, stored = cast("list[Any]", self._put_alias(keys=keys, args=args))
-        refuse(limit, alias.booked_bytes, names=1)
+        refuse(limit, alias.account_bytes, names=1)
         if stored and _MARK not in stored:
             detail = f"{alias.kind} {alias.name!r} exists; delete it, or take another name for the alias"
             raise NameHeld(alias.kind, detail)
         return bool(stored == alias.stored)
 
-    def take_back(self, alias: AliasManifest) -> None:
-        """Remove an alias unless it has changed."""
-        self._compare_and_remove(alias.name, alias.stored, secrets.token_hex(8))
+    @acknowledge()
+    def remove(self, alias: AliasManifest) -> bool:
+        """Remove an alias; False if it has changed."""
+        return self._compare_and_remove(alias.name, alias.stored, secrets.token_hex(8))
 
     def _store(self, name: str) -> bytes | None:
         stored = super()._store(name)

@@ -29,7 +29,6 @@ has the receipts of the last deletions for a while, so that a call repeated afte
 
 import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Any, ClassVar, Literal, NamedTuple, cast
 
@@ -44,9 +43,9 @@ from app.core.indexes.banding import BYTES_PER_SET
 from app.store import identity, lua
 from app.store.account import UNLIMITED, Quota, refuse
 from app.store.connection import acknowledge, check_room, inside
-from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged, store_errors
+from app.store.errors import Gone, NewerVersion, StoreDamaged, store_errors
 from app.store.manifest import ArrayEntry, now
-from app.store.named import LUA, LivingManifest, LivingStore, NameTaken, Reservation, State, end
+from app.store.named import LUA, LivingManifest, LivingStore, NameTaken, Reservation, State, end, through_alias
 
 Keep = Literal["codes", "vectors"]
 
@@ -197,7 +196,7 @@ class IndexStore(LivingStore[IndexManifest]):
         """Store an empty index for `owner` unless its name is taken; return the manifest under the name then.
 
         Raises:
-            NameTaken: the name is an alias.
+            IsAlias: the name is an alias.
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
@@ -211,9 +210,7 @@ class IndexStore(LivingStore[IndexManifest]):
         refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
-        with suppress(IsAlias):
-            return IndexManifest.parse(stored)
-        raise NameTaken(manifest.name)
+        return IndexManifest.parse(stored)
 
     def reserve(self, manifest: IndexManifest, owner: str = "") -> Reservation:
         """Prepare the reservation of a name for an index's job; QuotaExceeded if there is no room for another name."""
@@ -313,12 +310,7 @@ class IndexStore(LivingStore[IndexManifest]):
 
         One call to the store if `known` is still current.
         """
-        try:
-            return self._look(name, known)
-        except IsAlias as alias:
-            with suppress(IsAlias):
-                return self._look(alias.target, known)
-        return None
+        return through_alias(lambda one: self._look(one, known), name)
 
     def _look(self, name: str, known: IndexManifest | None) -> tuple[IndexManifest, IndexState] | None:
         while True:

@@ -107,7 +107,7 @@ class Manifest(BaseModel):
         if not isinstance(read, dict):
             return
         made = read.get("schema_version")
-        if isinstance(target := read.get("alias_of"), str):
+        if "alias_of" not in cls.model_fields and isinstance(target := read.get("alias_of"), str):
             raise IsAlias(cls.kind, str(read.get("name")), target)
         if isinstance(made, int) and made > cls.newest:
             raise NewerVersion(f"{cls.kind} {read.get('name')!r}", f"schema version {made}", cls.newest)

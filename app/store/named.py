@@ -14,6 +14,7 @@ submits the job stores the reservation; the one that cancels the job removes it,
 and the one that stores the job's result replaces it. A name whose job has failed is free again.
 """
 
+import asyncio
 import hashlib
 import logging
 import secrets
@@ -81,6 +82,7 @@ LUA = account.LUA + lua.read("named/shared", PIECE_BYTES=PIECE_BYTES, SPEC=SPEC,
 
 
 M = TypeVar("M", bound=Manifest)
+Found = TypeVar("Found")
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -109,12 +111,7 @@ class NamedStore(Generic[M]):
 
     def find(self, name: str) -> M | None:
         """Return the manifest of a thing, of the one that an alias stands for; None if there is no such thing."""
-        try:
-            return self.find_own(name)
-        except IsAlias as alias:
-            with suppress(IsAlias):
-                return self.find_own(alias.target)
-        return None
+        return through_alias(self.find_own, name)
 
     def find_own(self, name: str) -> M | None:
         """Return the manifest of the thing that itself has a name, None if there is none; IsAlias for an alias."""
@@ -126,8 +123,9 @@ class NamedStore(Generic[M]):
             return await self._find_own_by(client, name)
         except IsAlias as alias:
             with suppress(IsAlias):
-                return await self._find_own_by(client, alias.target)
-        return None
+                if (found := await self._find_own_by(client, alias.target)) is not None:
+                    return found
+        return await asyncio.to_thread(self.find, name)
 
     async def _find_own_by(self, client: redis.asyncio.Redis, name: str) -> M | None:
         with store_errors():
@@ -419,6 +417,22 @@ class NamedStore(Generic[M]):
         with store_errors():
             keys = list(self._client.scan_iter(match=key.removesuffix("manifest") + "*"))
         return [piece.decode() for piece in keys if piece != key.encode()]
+
+
+def through_alias(find: Callable[[str], Found | None], name: str) -> Found | None:
+    """Return what `find` finds under a name, or under the name that this one is an alias of; None if there is none."""
+    before = None
+    while True:
+        try:
+            return find(name)
+        except IsAlias as alias:
+            if alias.target == before:
+                return None
+            before = alias.target
+            with suppress(IsAlias):  # an alias of an alias stands for nothing
+                if (found := find(before)) is not None:
+                    return found
+            # The alias may have moved, and what it stood for be deleted, since it was read: read it again.
 
 
 def contents(arrays: Arrays) -> dict[str, Buffer]:

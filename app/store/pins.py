@@ -40,7 +40,7 @@ class User(NamedTuple):
 
     @property
     def field(self) -> str:
-        """Field of the user in the hash; no name has a colon."""
+        """Field of the user in the hash; no name has a colon. That of an index has no kind, as in earlier versions."""
         return f"{self.name}:{self.token}" + (f":{self.kind}" if self.kind != "index" else "")
 
 
@@ -102,9 +102,10 @@ class Pins:
             pinned = at_once(self._client, page, lambda asked, there: asked.exists(self._pins(there.name)))
             for there, is_pinned in zip(page, pinned, strict=True):
                 try:
-                    if not (is_pinned and self.users(there.name)) and there.expires_at is None:
+                    is_used = is_pinned and self.users(there.name)
+                    if not is_used and there.ttl is not None and there.expires_at is None:
                         self._set_life(there.name)
-                except (StoreDamaged, StoreUnavailable) as error:
+                except (StoreDamaged, NewerVersion, StoreUnavailable) as error:
                     logger.warning("the life of %s %r is not looked after: %s", there.kind, there.name, error)
 
     def _set_life(self, name: str) -> LivingManifest | None:

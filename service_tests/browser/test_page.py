@@ -196,7 +196,7 @@ def test_an_index_is_searched_measured_and_deleted(page: "Page", http: httpx.Cli
     rows[299] = rows[3]
     assert http.put("/v1/indexes/near", json={"map": "letters-gmm", "keep": "vectors"}).status_code == 201
     kept = {
-        "ids": [*range(299), "copy"],
+        "ids": [*range(297), (1 << 63) + 1, "3", "copy"],
         "vectors": rows.tolist(),
         "tags": [["even"] if i % 2 == 0 else [] for i in range(300)],
     }
@@ -219,13 +219,16 @@ def test_an_index_is_searched_measured_and_deleted(page: "Page", http: httpx.Cli
     search(ids=[3])
     button(page, "copy").click()
     search(ids=["copy"])
+    page.get_by_label("Id of a vector").fill(str((1 << 63) + 1))
+    search(ids=[(1 << 63) + 1])
     page.get_by_label("with the tag").fill("even")
-    search(ids=["copy"], tag="even")
+    search(ids=[(1 << 63) + 1], tag="even")
     page.get_by_label("Id of a vector").fill("")
     page.get_by_label("Paste rows").fill(", ".join(map(str, rows[5])))
     search(vectors=rows[5:6].tolist(), tag="even")
     page.get_by_text("Vectors and tags").click()
-    page.get_by_role("region", name="Vectors").get_by_text("even").first.wait_for()
+    page.get_by_role("region", name="Vectors").get_by_role("button", name="3", exact=True).first.click()
+    search(ids=["3"], tag="even")
     page.get_by_label("Similarity from which").fill("1")
     button(page, "Measure: Duplicates").click()
     page.get_by_role("region", name="Clusters").get_by_text("copy").wait_for(timeout=60_000)

@@ -78,7 +78,7 @@ def test_a_copy_has_what_the_index_has(service: Container) -> None:
     copied(service, "same", {"from": "i"})
     assert contents(service, "same") == contents(service, "i")
     copied(service, "bands", {"from": "i", "bands": 8, "rows_per_band": 8, "keep": "codes"})
-    copied(service, "scan", {"from": "codes", "bands": None, "rows_per_band": None})
+    copied(service, "scan", {"from": "same", "bands": None, "map": None, "keep": "codes"})
     assert contents(service, "bands") == contents(service, "scan") == contents(service, "codes")
     banding = [service.indexes.get(name).bands for name in ("same", "bands", "scan")]
     assert banding == [16, 8, None]

@@ -8,10 +8,9 @@ import redis
 
 from app.store.account import Account, Quota
 from app.store.aliases import AliasManifest, AliasStore, IndexAlias
-from app.store.errors import IsAlias, NameHeld, QuotaExceeded
+from app.store.errors import IsAlias, NameHeld, NewerVersion, QuotaExceeded
 from app.store.indexes import IndexManifest, IndexStore
 from app.store.manifest import now
-from app.store.named import NameTaken
 from app.store.pins import Pins, User
 from service_tests.ledger import assert_true
 from service_tests.races import at_once
@@ -57,10 +56,30 @@ def test_an_index_is_found_by_its_alias(client: redis.Redis, indexes: IndexStore
     assert [found.name for found in indexes.page("", None, 9)[0]] == ["one", "two"]
     assert [found.name for found in aliases.page("", None, 9)[0]] == ["a"]
     assert_true(client)
-    assert aliases.delete("a")
-    assert not aliases.delete("two")
+    assert not aliases.remove(first), "it has moved"
+    assert aliases.remove(second)
+    assert aliases.find_own("two") is None
     assert indexes.find("a") is None
     assert_true(client)
+
+
+def test_an_alias_that_moves_while_it_is_read_is_read_again(
+    indexes: IndexStore, aliases: AliasStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    indexes.create(new_index("one"))
+    two, first, find = indexes.create(new_index("two")), alias("one"), indexes.find_own
+    aliases.put(first, None)
+
+    def move(name: str) -> IndexManifest | None:
+        if name == "one":
+            aliases.put(alias("two"), first)
+            indexes.delete("one")
+        return find(name)
+
+    monkeypatch.setattr(indexes, "find_own", move)
+    assert indexes.find("a") == two
+    indexes.delete("two")
+    assert indexes.find("a") is None
 
 
 def test_a_name_is_given_once(indexes: IndexStore, aliases: AliasStore) -> None:
@@ -68,7 +87,7 @@ def test_a_name_is_given_once(indexes: IndexStore, aliases: AliasStore) -> None:
     with pytest.raises(NameHeld, match="index 'one' exists"):
         aliases.put(alias("one", "one"), None)
     assert aliases.put(alias("one"), None)
-    with pytest.raises(NameTaken):
+    with pytest.raises(IsAlias):
         indexes.create(new_index("a"))
     with pytest.raises(IsAlias, match="'a' is an alias of index 'one'"):
         indexes.find_own("a")
@@ -80,7 +99,7 @@ def test_a_name_is_given_once(indexes: IndexStore, aliases: AliasStore) -> None:
         def make() -> bool:
             try:
                 return indexes.create(new_index(f"race{number}")).kind == "index"
-            except NameTaken:
+            except IsAlias:
                 return False
 
         def name() -> bool:
@@ -165,3 +184,16 @@ def test_an_alias_counts_for_whoever_put_it_last(client: redis.Redis, indexes: I
         there = after
     assert (account.usage("b").names, account.usage("c").names) == (0, 1)
     assert_true(client)
+
+
+def test_an_alias_of_a_newer_version_keeps_what_it_stands_for(
+    client: redis.Redis, indexes: IndexStore, aliases: AliasStore, pins: Pins
+) -> None:
+    made, named = indexes.create(new_index("one")), alias("one")
+    assert pins.pin(made, user(named))
+    aliases.put(named, None)
+    pins.settle("one", user(named))
+    client.set("bochner:{index:a}:manifest", named.stored.replace(b'"schema_version":1', b'"schema_version":2'))
+    with pytest.raises(NewerVersion):
+        aliases.find_own("a")
+    assert pins.users("one") == [user(named)]

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/aliases", tags=["aliases"])
     "/{name}",
     operation_id="put_alias",
     responses={
-        200: {"description": "The alias was there already.", **headers("ETag")},
+        200: {"description": "The alias was there already, and may have been moved.", **headers("ETag")},
         201: {"model": AliasRecord, **headers("ETag", location="Link of the alias.")},
     },
     openapi_extra=etags.conditional_put(ALIAS_BODY),

@@ -1,18 +1,16 @@
 """Routes of diagnostics, recommendations, advice on indexes and near duplicates; jobs continue long work."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from app.api import bodies, long_work
-from app.api.access import owner_of
-from app.api.context import Context, ContextOf, IndexName, MapName
+from app.api import bodies
+from app.api.context import ContextOf, IndexName, MapName
 from app.api.documents import asked_members
-from app.api.long_work import FORMS, answer, answers, job_answer
+from app.api.long_work import FORMS, answer, answers, job_answer, submit_posted
 from app.api.negotiation import JSON, posted_format
 from app.api.schemas import GIVEN, ROWS, list_of, preferring_body, schema_of, with_warnings
 from app.api.schemas import body as body_of
@@ -20,12 +18,10 @@ from app.core.diagnostics import DIAGNOSTICS
 from app.core.indexes.advice import AdviceOptions
 from app.core.indexes.answer import Advice
 from app.core.indexes.options import BandsOptions, DuplicatesOptions
-from app.core.model import Frozen
 from app.core.recommendations.candidates import RecommendationOptions
 from app.core.recommendations.trials import Ranking
 from app.formats import Body, option_bodies
 from app.formats.option_bodies import ROW_MEMBERS, ROW_MEMBERS_TO_RECOMMEND_FOR
-from app.jobs.record import JobRecord
 from app.services import indexes
 from app.services.index_duplicates import DuplicatesAnswer
 from app.services.index_recall import RecallAnswer, RecallOptions
@@ -33,8 +29,6 @@ from app.services.indexes import PlannedBands
 from app.services.measurements import Measurement
 
 router = APIRouter(prefix="/v1", default_response_class=Response)
-
-Options = TypeVar("Options", bound=Frozen)
 
 _MEMBERS: dict[str, dict[str, Any]] = {
     "vectors": {"oneOf": ROWS["oneOf"], "description": "Rows; instead, `dataset`."},
@@ -174,7 +168,8 @@ async def plan_bands(request: Request, context: ContextOf) -> PlannedBands:
 )
 async def find_duplicates(name: IndexName, request: Request, context: ContextOf) -> Response:
     """Start a job that finds the pairs, or clusters, of vectors above a similarity, among all pairs of an index."""
-    return await _answer_by_job(request, context, DuplicatesOptions, partial(context.duplicates.submit, name))
+    submit = partial(context.duplicates.submit, name)
+    return await job_answer(request, context, *await submit_posted(request, context, DuplicatesOptions, submit))
 
 
 @router.post(
@@ -185,19 +180,6 @@ async def find_duplicates(name: IndexName, request: Request, context: ContextOf)
     responses=answers(schema_of(RecallAnswer), "The recall, where the client has waited for the job.", [JSON]),
 )
 async def measure_recall(name: IndexName, request: Request, context: ContextOf) -> Response:
-    """Start a job that measures what searches of an index find of the nearest vectors, and what loses the others."""
-    return await _answer_by_job(request, context, RecallOptions, partial(context.recall.submit, name))
-
-
-async def _answer_by_job(
-    request: Request, context: Context, kind: type[Options], submit: Callable[[Options, str], JobRecord]
-) -> Response:
-    """Submit a job for the options in a request, and return its answer if the client waits for it."""
-    posted_format(request, (JSON,))
-    with context.admission.inside:
-        body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
-        context.limits.check_options(len(body), body.count(b","))  # a parsed list of numbers takes much memory
-        clock = long_work.start_clock(request, context)
-        options = await context.admission.compute(lambda: bodies.parse(kind, body))
-        job = await context.admission.submit(lambda: submit(options, owner))
-    return await job_answer(request, context, clock, job)
+    """Start a job that measures which share of the nearest vectors searches find, and what loses the others."""
+    submit = partial(context.recall.submit, name)
+    return await job_answer(request, context, *await submit_posted(request, context, RecallOptions, submit))

@@ -140,13 +140,9 @@ async def copy_index(name: IndexName, request: Request, context: ContextOf, ttl:
 
     While the job runs, change vectors first in the index and then in the copy, or the copy may miss changes.
     """
-    posted_format(request, (JSON,))
-    owner = owner_of(request)
-    with context.admission.inside:
-        body = await bodies.read(request, context, context.limits.check_options)
-        clock = long_work.start_clock(request, context)
-        asked = await context.admission.compute(lambda: bodies.parse(AskedCopy, body))
-        job = await context.admission.submit(lambda: context.copies.submit(name, asked, ttl, owner))
+    clock, job = await long_work.submit_posted(
+        request, context, AskedCopy, lambda asked, owner: context.copies.submit(name, asked, ttl, owner)
+    )
     return long_work.answer_with_job(clock, await long_work.follow_job(context, clock, job.id, request) or job)
 
 

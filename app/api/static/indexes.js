@@ -1,5 +1,6 @@
 // Indexes: what they hold, searches by id or by a row, duplicates, recall, and advice on bands.
 
+import { number } from "./json.js";
 import { Measured, Unanswered, Waiting, measure } from "./measured.js";
 import { Badge, Confirm, Figure, Heading, Loading, Notice, Table } from "./parts.js";
 import { Rows, lists } from "./rows.js";
@@ -99,8 +100,8 @@ function Delete({ name }) {
     <//>`;
 }
 
-/** An id as it is meant: a whole number, or a string. */
-const idIn = (text) => (/^-?(0|[1-9]\d*)$/.test(text) && Number.isSafeInteger(Number(text)) ? Number(text) : text);
+/** A typed id: a whole number, or a string. */
+const idIn = (text) => (/^-?(0|[1-9]\d*)$/.test(text) ? number(text) : text);
 
 function Search({ index, id, onId }) {
   const [rows, setRows] = useState(null);
@@ -109,13 +110,13 @@ function Search({ index, id, onId }) {
   const [{ value, problem, busy }, begin] = useWork();
   const run = (event) => {
     event.preventDefault();
-    const query = id ? { ids: [idIn(id)] } : { vectors: lists(rows, 1) };
+    const query = id === "" ? { vectors: lists(rows, 1) } : { ids: [id] };
     const body = { ...query, k: Number(k), include: ["tags"], ...(tag ? { tag } : {}) };
-    begin((signal) => askJson(`${pathOf("indexes", index.name, "search")}?ids_as=string`, { method: "POST", body, signal }));
+    begin((signal) => askJson(pathOf("indexes", index.name, "search"), { method: "POST", body, signal }));
   };
   const found = value?.results[0];
   const row = (one, i) => [
-    html`<button type="button" class="bare" onClick=${() => onId(one)}>${one}</button>`,
+    html`<button type="button" class="bare" onClick=${() => onId(one)}>${String(one)}</button>`,
     `${digits(found.similarity[i])} ± ${digits(found.standard_error[i])}`,
     ...(found.exact ? [digits(found.exact[i])] : []),
     found.tags[i]?.join(", ") ?? "unknown",
@@ -123,15 +124,15 @@ function Search({ index, id, onId }) {
   return html`<section><h2>Search</h2>
     <form onSubmit=${run}>
       <label>Id of a vector of the index
-        <input value=${id} spellcheck="false" onInput=${(event) => onId(event.target.value)} /></label>
-      ${!id && html`<${Rows} onRows=${(one) => setRows(one?.values ? one : null)} width=${index.width} />`}
+        <input value=${String(id)} spellcheck="false" onInput=${(event) => onId(idIn(event.target.value))} /></label>
+      ${id === "" && html`<${Rows} onRows=${(one) => setRows(one?.values ? one : null)} width=${index.width} />`}
       <div class="line">
         <label class="small">Nearest <input type="number" min="1" max="1000" value=${k}
           onInput=${(event) => setK(event.target.value)} /></label>
         <label class="small">with the tag <input value=${tag} spellcheck="false"
           onInput=${(event) => setTag(event.target.value)} /></label>
       </div>
-      <div class="actions"><button disabled=${busy || (!id && !rows)}>Search</button></div>
+      <div class="actions"><button disabled=${busy || (id === "" && !rows)}>Search</button></div>
     </form>
     <${Notice} problem=${problem} />
     <p role="status">${
@@ -150,13 +151,13 @@ function Vectors({ index, onId }) {
   const [cursor, setCursor] = useState(null);
   const page = useLoaded(
     (signal) => {
-      const query = new URLSearchParams({ limit: PAGE, ids_as: "string", ...(cursor ? { cursor } : {}) });
+      const query = new URLSearchParams({ limit: PAGE, ...(cursor ? { cursor } : {}) });
       return askJson(`${pathOf("indexes", index.name, "vectors")}?${query}`, { signal });
     },
     [index.name, cursor],
   );
   const row = ({ id, tags }) => [
-    html`<button type="button" class="bare" onClick=${() => onId(id)}>${id}</button>`,
+    html`<button type="button" class="bare" onClick=${() => onId(id)}>${String(id)}</button>`,
     tags?.join(", ") ?? "unknown",
   ];
   return html`<details><summary>Vectors and tags</summary>

@@ -1,11 +1,10 @@
-// JSON whose seeds keep all their digits: they have up to 64 bits, and numbers here have 53.
+// JSON whose whole numbers keep all their digits: seeds and ids have up to 64 bits, and numbers here have 53.
 
 /** Whether a text is a whole number that is longer than numbers here are exact, where the browser can send it on. */
 const isLong = (text) => JSON.rawJSON !== undefined && /^\d{16,}$/.test(text);
 
-/** What a text of JSON says. A long seed is a BigInt. */
-export const parse = (text) =>
-  JSON.parse(text, (name, value, at) => (name === "seed" && isLong(at?.source) ? BigInt(at.source) : value));
+/** What a text of JSON says. A long whole number is a BigInt. */
+export const parse = (text) => JSON.parse(text, (_, value, at) => (isLong(at?.source) ? BigInt(at.source) : value));
 
 /** The JSON of a value. */
 export const stringify = (value, space) =>

@@ -34,7 +34,8 @@ def test_a_copy_is_searched_like_the_index(http: httpx.Client, name: str) -> Non
     assert finished(http, into)["state"] == "succeeded"
     assert_problem(http, http.post(f"{path}-copy/copy", json={"from": name}), 409, "index-exists")
     assert_problem(http, http.post(f"{path}-new/copy", json={"from": f"{name}-none"}), 404, "index-not-found")
-    assert_problem(http, http.post(f"{path}-new/copy", json={}), 422, "invalid-input", "/from")
+    for body, pointer in (({}, "/from"), ({"from": name, "bands": 0}, "/bands"), ({"from": name, "keep": ""}, "/keep")):
+        assert_problem(http, http.post(f"{path}-new/copy", json=body), 422, "invalid-input", pointer)
     assert_problem(http, http.get(f"{path}-new"), 404, "index-not-found")
 
 

@@ -9,6 +9,7 @@ local is_own = entry and string.match(entry, '^%d+ %d+ (.*)$') == ARGV[4]
 local limit = not is_own and passed(ARGV[4], tonumber(ARGV[5]), 1, ARGV[6], ARGV[7])
 if limit then return {limit, ''} end
 drop_spec(KEYS[1], found)
+redis.call('DEL', (string.gsub(KEYS[1], 'manifest$', 'pins')))  -- of a thing that has expired
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[2], 0, ARGV[2])
 book(entry_at(KEYS[1], cjson.decode(ARGV[1]).token), ARGV[5], 1, ARGV[4])
