@@ -1,13 +1,14 @@
 """Jobs that measure the recall of an index: what its searches find of what they should."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import chain
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
-from app.core.arrays import Matrix, Whole, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import Image, bucket_words
@@ -22,9 +23,12 @@ from app.services.index_images import Images
 from app.services.index_search import ExactComparison, Result, Search
 from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
+from app.store.errors import Gone
 from app.store.indexes import IndexStore
 
 RECALL = "recall"
+# A standard error takes as many.
+_FEWEST_QUERIES = 2
 # Queries of one search, and memory for a vector: its id as an object, and its numbers.
 _QUERIES_AT_ONCE, _BYTES_PER_VECTOR = 10, 256
 # Rounding errors of two ways to compute a similarity.
@@ -36,7 +40,7 @@ class RecallOptions(Frozen):
 
     k: Annotated[int, Field(ge=1, le=100)] = 10
     """Number of nearest vectors that a search is to find."""
-    queries: Annotated[int, Field(ge=2, le=1000)] = 100
+    queries: Annotated[int, Field(ge=_FEWEST_QUERIES, le=1000)] = 100
     """Number of vectors of the index that are the queries, chosen at random. A vector is not among its own results."""
     seed: Annotated[int, Field(ge=0, lt=1 << 64)] = 0
     """Seed of the choice."""
@@ -126,7 +130,18 @@ class _Audit:
         self._is_exact = opened.manifest.keep == "vectors"
         self._keys = [*chain.from_iterable(map(labels.every, image.ids))][: image.size]
         n = min(options.queries, image.size)
-        self._queries = np.sort(np.random.default_rng(options.seed).choice(image.size, n, replace=False))
+        chosen = np.sort(np.random.default_rng(options.seed).choice(image.size, n, replace=False)).tolist()
+        # Read once: what is deleted while recall is measured stays a query.
+        rows = {slot: self._row(self._keys[slot]) for slot in chosen} if self._is_exact else dict.fromkeys(chosen)
+        self._rows = {slot: row for slot, row in rows.items() if row is not None or not self._is_exact}
+        self._queries = np.array([*self._rows])
+        if len(self._queries) < _FEWEST_QUERIES:
+            raise Gone
+
+    def _row(self, key: bytes) -> Rows | None:
+        with suppress(Gone):
+            return self._comparison.row(key)
+        return None
 
     def answer(self) -> RecallAnswer:
         """Return the recall, and what loses the rest."""
@@ -175,7 +190,7 @@ class _Audit:
             slots, options = self._queries[part], SearchOptions(k=self._options.k)
             own = [self._keys[slot] for slot in slots]
             search = Search(of.store, of.limits, self._opened, self._image, options, of.threads, own=own)
-            found += search.results_by(self._image.codes[slots])
+            found += search.results_by(self._image.codes[slots], [self._rows[slot] for slot in slots])
             self._progress.checkpoint(lambda: b"")
         return found
 
@@ -193,7 +208,7 @@ class _Audit:
         """Return the nearest vectors of each query by exact similarities, (n, k), the nearest first, and these."""
         k, n = self._options.k, len(self._queries)
         slots, best = np.zeros((n, k), np.int64), np.full((n, k), -np.inf)
-        rows = [self._comparison.row(self._keys[slot]) for slot in self._queries]
+        rows = [row for row in self._rows.values() if row is not None]
         for numbers, others in self._comparison.parts(self._keys):
             part = np.array(numbers)
             for i, row in enumerate(rows):

@@ -1,7 +1,7 @@
 """Searches of an index: what they cost, the vectors that they find, and their exact similarities."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import orjson
@@ -240,9 +240,9 @@ class Search:
 
         return self._find(len(ids), pack, lambda i: self._comparison.row(self._own[i]))
 
-    def results_by(self, codes: Codes) -> list[Result]:
-        """Return the results of the queries that are `own`, given their codes; Gone if one has been removed."""
-        return self._find(len(codes), lambda part: codes[part], lambda i: self._comparison.row(self._own[i]))
+    def results_by(self, codes: Codes, rows: Sequence[Rows | None]) -> list[Result]:
+        """Return the results of the queries that are `own`, given their codes, and their rows if these are compared."""
+        return self._find(len(codes), lambda part: codes[part], lambda i: cast(Rows, rows[i]))
 
     def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
         """Return the results of n queries, given functions for the codes of some and for the row of one."""

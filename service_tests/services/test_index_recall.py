@@ -9,11 +9,11 @@ import pytest
 from app.container import Container
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.indexes.options import Batch, SearchOptions
+from app.core.indexes.options import Batch, DeleteOptions, SearchOptions
 from app.core.progress import Progress
 from app.services import index_recall
 from app.services.index_recall import RecallOptions
-from app.services.index_search import Result
+from app.services.index_search import Result, Search
 from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
 
 N, K, MOST = 400, 3, 20
@@ -91,6 +91,25 @@ def test_an_index_of_codes_is_compared_with_a_scan_of_them(store_url: str) -> No
     assert answer["lost_by"] == {"bands": pytest.approx(1 - np.mean(found)), "k": 0, "codes": 0}
     assert answer["compared_with"] == "codes"
     assert np.mean(found) < 1
+
+
+@pytest.mark.usefixtures("client")
+def test_vectors_may_be_deleted_meanwhile(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, _ = filled(store_url, FEW["gmm"], keep="vectors")
+    results_by, first = Search.results_by, 0
+
+    def delete_some(search: Search, *given: Any) -> list[Result]:
+        """Also some that are queries."""
+        nonlocal first
+        service.index_vectors.remove_many("i", DeleteOptions(ids=tuple(range(first, first + 5))))
+        first += 5
+        return results_by(search, *given)
+
+    monkeypatch.setattr(Search, "results_by", delete_some)
+    answer = measured(service, k=K, queries=N)
+    assert first == 5 * N // 10
+    assert (answer["queries"], answer["size"]) == (N, N)
+    assert 0 < answer["recall"] <= 1
 
 
 @pytest.mark.usefixtures("client")
