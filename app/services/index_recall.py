@@ -31,6 +31,8 @@ RECALL = "recall"
 _FEWEST_QUERIES = 2
 # Queries of one search, and memory for a vector: its id as an object, and its numbers.
 _QUERIES_AT_ONCE, _BYTES_PER_VECTOR = 10, 256
+# Memory of the row of a query, for each byte that the index takes for a vector.
+_ROW_BYTES = 4
 # Rounding errors of two ways to compute a similarity.
 _ROUNDING = 1e-6
 
@@ -98,7 +100,9 @@ class IndexRecall(NamedTuple):
             QuotaExceeded: there is no room for the job.
         """
         opened = self.indexes.open(name)
-        self.limits.check_job(opened.state.size * (_BYTES_PER_VECTOR + opened.layout.bytes_per_vector))
+        size, nbytes = max(1, opened.state.size), opened.state.nbytes
+        of_queries = min(options.queries, size) * _ROW_BYTES * (nbytes // size)
+        self.limits.check_job(size * (_BYTES_PER_VECTOR + opened.layout.bytes_per_vector) + of_queries)
         index = opened.manifest.name
         payload = {"index": index, "token": opened.manifest.token, "options": options.model_dump_json()}
         return self.jobs.submit(RECALL, payload, subject={"index": index}, owner=owner)
