@@ -23,7 +23,7 @@ from app.jobs.record import JobRecord
 from app.services.cache import latest
 from app.services.index_images import Images
 from app.services.index_search import ExactComparison
-from app.services.indexes import Indexes, OpenIndex
+from app.services.indexes import Indexes, OpenIndex, ProgressOnIndex
 from app.services.limits import Limits
 from app.store.errors import Gone
 from app.store.indexes import BLOCK, IndexStore
@@ -122,12 +122,13 @@ class IndexDuplicates(NamedTuple):
             InvalidInput: the index no longer exists, or more pairs are similar than a job looks at.
         """
         options = DuplicatesOptions.model_validate_json(payload["options"])
+        noting = ProgressOnIndex(progress, self.indexes, payload["index"], payload["token"])
 
         def find() -> bytes:
             opened = _whole(self.indexes.open_same(payload["index"], payload["token"]))
             with self.images.looked_at(opened.manifest, opened.state) as image:
                 compared = ExactComparison(self.store, opened, lambda _: None)
-                told = _Finder(opened, image, options, compared, self.threads, progress).answer()
+                told = _Finder(opened, image, options, compared, self.threads, noting).answer()
             self.indexes.open_same(payload["index"], payload["token"])
             return told
 

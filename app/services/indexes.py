@@ -3,9 +3,11 @@
 import hashlib
 import logging
 import secrets
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from math import ceil
 from threading import Lock
 from typing import Annotated, Literal, NamedTuple, Self
@@ -21,7 +23,7 @@ from app.core.indexes.banding import Banding, Codes, Layout, banding_for, probab
 from app.core.indexes.options import BandsOptions
 from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Described, Frozen
-from app.core.progress import Pause, no_pause
+from app.core.progress import Pause, Progress, no_pause
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
@@ -405,6 +407,8 @@ logger = logging.getLogger(__name__)
 Submit = Callable[[str, Reservation], object]
 """Submits a job with this id, which holds the name of an index by the reservation."""
 
+# Between two notes of the use of an index by a job.
+_PAUSE_SECONDS = 0.25
 # Most manifests that are remembered; opening an index then takes one call to the store.
 _REMEMBERED = 1024
 
@@ -640,6 +644,22 @@ class Indexes:
             self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that refuses writes can still be read
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
+
+
+class ProgressOnIndex(Progress):
+    """Progress of a job that looks at an index for long: it notes the use, so that the index does not expire."""
+
+    def __init__(self, progress: Progress, indexes: Indexes, name: str, token: str) -> None:
+        self._progress = progress
+        self.report, self.restore = progress.report, progress.restore  # type: ignore[method-assign]
+        self._note_use, self._due = partial(indexes.open_same, name, token), 0.0
+
+    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
+        """Note the use if the last was noted some time ago; then see `Progress`. InvalidInput if the index is gone."""
+        if time.monotonic() >= self._due:
+            self._note_use()
+            self._due = time.monotonic() + _PAUSE_SECONDS
+        self._progress.checkpoint(make_state)
 
 
 def require_ready(name: str, found: IndexManifest | None) -> IndexManifest:

@@ -11,9 +11,10 @@ from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.indexes.options import Batch, DeleteOptions, SearchOptions
 from app.core.progress import Progress
-from app.services import index_recall
+from app.services import index_recall, indexes
 from app.services.index_recall import RecallOptions
 from app.services.index_search import Result, Search
+from app.services.indexes import Indexes, OpenIndex
 from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
 
 N, K, MOST = 400, 3, 20
@@ -119,3 +120,24 @@ def test_too_few_vectors_are_refused(store_url: str) -> None:
     with pytest.raises(InvalidInput, match="has 3 vectors"):
         measured(service, k=3)
     assert measured(service, k=2, queries=2)["recall"] == 1
+
+
+@pytest.mark.usefixtures("client")
+def test_the_index_of_a_job_does_not_expire_while_the_job_goes_on(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, _ = filled(store_url, FEW["gmm"], keep="vectors")
+    monkeypatch.setattr(indexes, "_PAUSE_SECONDS", 0)
+    opened, open_same = list[str](), Indexes.open_same
+
+    def note(of: Indexes, name: str, token: str) -> OpenIndex:
+        opened.append(name)
+        return open_same(of, name, token)  # which extends its life
+
+    monkeypatch.setattr(Indexes, "open_same", note)
+    measured(service, k=K, queries=N)
+    assert len(opened) > N // 10
+    opened.clear()
+    token = service.indexes.open("i").manifest.token
+    service.duplicates.answer({"index": "i", "token": token, "options": '{"min_similarity": 0.9}'}, Progress())
+    assert len(opened) > 2
