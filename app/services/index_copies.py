@@ -74,8 +74,8 @@ class IndexCopies(NamedTuple):
         if _needs_vectors(source, members["keep"], subject.digest) and manifest.keep != "vectors":
             detail = f"index {manifest.name!r} keeps codes alone, and no vectors to copy"
             raise InvalidInput(detail, "/from")
-        before, after = source.feature_map.spec, subject.feature_map.spec
-        if (before.input_dim, before.input) != (after.input_dim, after.input):
+        before, after = (one.feature_map.spec.model_dump(include={"input_dim", "input"}) for one in (source, subject))
+        if before != after:
             detail = f"map {subject.name!r} has another input_dim, or prepares its input in another way"
             raise InvalidInput(detail, "/map")
         record, _ = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)

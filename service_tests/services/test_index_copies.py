@@ -158,6 +158,21 @@ def test_a_vector_that_the_other_map_does_not_take_fails_the_job(service: Contai
             copied(service, f"copy-{over}", {"from": f"of-{over}", "map": "long"})
 
 
+def test_maps_that_prepare_rows_in_the_same_way_take_each_others_vectors(service: Container) -> None:
+    for name, scale in (("half", (2.0,) * 5), ("half-too", (2.0,) * 5), ("third", (3.0,) * 5)):
+        spec = GMM | {"seed": len(name), "input": {"scale": scale}}
+        service.map_creation.create(name, AskedSpec(MapSpec.model_validate(spec), NOTHING), Progress())
+    service.indexes.create("halves", AskedIndex(map="half", keep="vectors"), None)
+    fill(service, "halves")
+    with pytest.raises(InvalidInput, match="in another way"):
+        copied(service, "thirds", {"from": "halves", "map": "third"})
+    copied(service, "copy", {"from": "halves", "map": "half-too"})
+    service.indexes.create("filled", AskedIndex(map="half-too", keep="vectors"), None)
+    fill(service, "filled")
+    assert contents(service, "copy") == contents(service, "filled")
+    copied(service, "again", {"from": "halves", "map": "half-too"})  # once the maps have prepared rows
+
+
 def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container) -> None:
     for asked, pointer in (
         ({"from": "codes", "keep": "vectors"}, "/from"),
