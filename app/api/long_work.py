@@ -262,14 +262,15 @@ async def job_answer(
 ) -> Response:
     """Return the answer of a job if it ends while the client waits as it prefers; else the record of the job.
 
-    The record too if the answer is longer than one may be: the result of the job is sent piece by piece.
+    The record too if the answer has several pages, or is longer than one may be: the result of a job is sent piece by
+    piece.
     """
 
     def read(job: JobRecord) -> bytes | JobRecord:
-        kept = next(body for body in context.jobs.result(job.id) if body.media_type == media_type)
-        if kept.pieces * PIECE_BYTES > context.limits.max_result_bytes:
+        first, *more = (body for body in context.jobs.result(job.id) if body.media_type == media_type)
+        if more or first.pieces * PIECE_BYTES > context.limits.max_result_bytes:
             return job
-        return b"".join(context.jobs.parts(kept))
+        return b"".join(context.jobs.parts(first))
 
     found = await await_result(context, clock, job, request, read)
     if isinstance(found, JobRecord):

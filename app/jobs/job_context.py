@@ -154,9 +154,9 @@ class JobContext(Progress):
         return scripts.run(self._client, name, self.job_id, self.message, *args, keys=keys or [])
 
 
-Result = Mapping[str, bytes] | None
-"""Bodies by media type, the first being the default for clients without a preference; or None if the handler has stored
-its result elsewhere."""
+Result = Mapping[str, bytes | list[bytes]] | None
+"""Bodies by media type, the first being the default for clients without a preference, and a list being the pages of a
+body; or None if the handler has stored its result elsewhere."""
 
 Handler = Callable[[Mapping[str, Any], JobContext], Result]
 """Function that does the work of a job, called with the payload in a separate process.

@@ -282,7 +282,7 @@ class Jobs:
                 self.cancel(there.job, receipt)
 
     def result(self, job_id: str) -> list[Body]:
-        """Return the bodies of a job's result; read them with `parts`.
+        """Return the bodies of a job's result, several of one media type being pages; read them with `parts`.
 
         Raises:
             JobNotFound: there is no such job.

@@ -283,10 +283,11 @@ def _write_result(context: JobContext, outcome: Result) -> tuple[bytes, list[str
     """Store the bodies of a result; return their description as JSON, and all their keys."""
     described, kept = [], []
     for media_type, body in (outcome or {}).items():
-        prefix = key(context.job_id, f"result:{secrets.token_hex(4)}", context.places)
-        written = context.write(prefix, body)
-        described.append((media_type, prefix, len(written)))
-        kept += written
+        for page in body if isinstance(body, list) else [body]:
+            prefix = key(context.job_id, f"result:{secrets.token_hex(4)}", context.places)
+            written = context.write(prefix, page)
+            described.append((media_type, prefix, len(written)))
+            kept += written
     return orjson.dumps(described), kept
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,6 +84,8 @@ class DuplicatesAnswer(Described):
     """Number of comparisons of two vectors. Pairs that were not compared are certain to be less similar, by their
     codes, or were in one cluster already.
     """
+    next: str | None
+    """Cursor of the next page of the job's result; null on the last one."""
 
 
 class IndexDuplicates(NamedTuple):
@@ -115,8 +118,8 @@ class IndexDuplicates(NamedTuple):
         payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
         return self.jobs.submit(DUPLICATES, payload, subject={"index": name}, owner=owner)
 
-    def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
-        """Compute the answer of a job, as JSON.
+    def answer(self, payload: Mapping[str, Any], progress: Progress) -> list[bytes]:
+        """Compute the pages of the answer of a job, as JSON.
 
         Raises:
             InvalidInput: the index no longer exists, or more pairs are similar than a job looks at.
@@ -124,11 +127,11 @@ class IndexDuplicates(NamedTuple):
         options = DuplicatesOptions.model_validate_json(payload["options"])
         noting = ProgressOnIndex(progress, self.indexes, payload["index"], payload["token"])
 
-        def find() -> bytes:
+        def find() -> list[bytes]:
             opened = _whole(self.indexes.open_same(payload["index"], payload["token"]))
             with self.images.looked_at(opened.manifest, opened.state) as image:
                 compared = ExactComparison(self.store, opened, lambda _: None)
-                told = _Finder(opened, image, options, compared, self.threads, noting).answer()
+                told = _Finder(opened, image, options, compared, self.threads, noting).pages()
             self.indexes.open_same(payload["index"], payload["token"])
             return told
 
@@ -184,8 +187,8 @@ class _Finder:
             self._sure = opened.codes.s + 1
         self._n_pairs, self._nbytes = 0, 0
 
-    def answer(self) -> bytes:
-        """Return the answer as JSON."""
+    def pages(self) -> list[bytes]:
+        """Return the pages of the answer as JSON."""
         options, law = self._options, self._opened.codes
         found = duplicates(self._rows, law.s, law.bits, self._least, self._threads, self._progress)
         _, errors = law.similarities(np.array([law.least(options.min_similarity, is_decided_later=False)]))
@@ -197,10 +200,13 @@ class _Finder:
         }
         # One at a time, as all ids of an index take much memory as Python objects.
         if options.answer == "pairs":
-            name, every = "pairs", self._pairs(found.clusters())
+            name, every = b"pairs", map(orjson.dumps, self._pairs(found.clusters()))
         else:
-            name, every = "clusters", map(self._cluster, self._split(found))
-        return b'{"%b":[%b],' % (name.encode(), b",".join(map(orjson.dumps, every))) + orjson.dumps(told)[1:]
+            name, every = b"clusters", map(orjson.dumps, map(self._cluster, self._split(found)))
+        pages = [*iter(lambda: b",".join(islice(every, options.limit)), b"")] or [b""]
+        cursors = [*map(str, range(1, len(pages))), None]
+        ends = [orjson.dumps(told | {"next": cursor})[1:] for cursor in cursors]
+        return [b'{"%b":[%b],%b' % (name, page, end) for page, end in zip(pages, ends, strict=True)]
 
     def _pairs(self, clusters: Iterable[Whole]) -> Iterator[dict[str, Any]]:
         for rows in clusters:

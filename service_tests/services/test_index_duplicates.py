@@ -26,13 +26,18 @@ def filled(url: str, spec: dict[str, Any], keep: str) -> tuple[Container, Matrix
     return service, rows
 
 
-def found(service: Container, **asked: Any) -> dict[str, Any]:
+def pages(service: Container, **asked: Any) -> list[dict[str, Any]]:
     options = DuplicatesOptions.model_validate_json(orjson.dumps({"min_similarity": LEAST, **asked}))
     job = service.duplicates.submit("i", options)
     assert job.kind == "duplicates"
     token = service.indexes.open("i").manifest.token
     payload = {"index": "i", "token": token, "options": options.model_dump_json()}
-    answer: dict[str, Any] = orjson.loads(service.duplicates.answer(payload, Progress()))
+    return [*map(orjson.loads, service.duplicates.answer(payload, Progress()))]
+
+
+def found(service: Container, **asked: Any) -> dict[str, Any]:
+    (answer,) = pages(service, **asked)
+    assert answer.pop("next") is None
     return answer
 
 
@@ -126,3 +131,17 @@ def test_more_pairs_than_a_job_looks_at_are_refused(store_url: str, monkeypatch:
     with pytest.raises(InvalidInput, match="pairs are that similar: ask for clusters by representatives"):
         found(service, answer="pairs")
     assert found(service, answer="clusters", linkage="representative")["clusters"]
+
+
+@pytest.mark.usefixtures("client")
+def test_pages_have_what_one_answer_has(store_url: str) -> None:
+    service, _ = filled(store_url, GMM, "codes")
+    asked = {"min_similarity": 0.05, "answer": "pairs"}
+    whole, cut = found(service, **asked), pages(service, **asked, limit=1000)
+    n, step = len(whole["pairs"]), 1000
+    assert n > 2 * step
+    assert [one.pop("next") for one in cut] == [*map(str, range(1, len(cut))), None]
+    assert [one.pop("pairs") for one in cut] == [whole["pairs"][i : i + step] for i in range(0, n, step)]
+    assert all(one == {name: value for name, value in whole.items() if name != "pairs"} for one in cut)
+    (none,) = pages(service, **asked, limit=1000, filter={"all": ["missing"]})
+    assert (none["pairs"], none["next"]) == ([], None)

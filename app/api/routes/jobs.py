@@ -18,6 +18,7 @@ from app.api.context import Admitted, Context, ContextOf, Limit, Listening
 from app.api.negotiation import JSON, favourite
 from app.api.problems import Refusal
 from app.api.schemas import headers
+from app.core.errors import InvalidOption
 from app.jobs.jobs import Event, JobPage
 from app.jobs.record import JobNotFound, JobRecord, JobState, ResultElsewhere
 from app.store.errors import StoreUnavailable
@@ -116,16 +117,26 @@ async def cancel_job(job_id: JobId, request: Request, context: ContextOf) -> Job
 
 
 @router.get("/{id}/result", operation_id="get_job_result", response_class=Response, responses=_RESULT)
-async def get_job_result(job_id: JobId, request: Request, context: Admitted) -> Response:
-    """Fetch the answer of a job, in the media type that `Accept` prefers. If the job made a map, 303 leads there."""
+async def get_job_result(
+    job_id: JobId,
+    request: Request,
+    context: Admitted,
+    cursor: Annotated[str, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,6}$")] = "0",
+) -> Response:
+    """Fetch the answer of a job, or a page of it, in the media type that `Accept` prefers.
+
+    If the job made a map, 303 leads there.
+    """
     try:
         kept = await context.admission.ask(lambda: context.jobs.result(job_id))
     except ResultElsewhere as elsewhere:
         return RedirectResponse(str(elsewhere), 303)
-    chosen = favourite(request, [body.media_type for body in kept])
-    body = next(one for one in kept if one.media_type == chosen)
+    chosen = favourite(request, [*dict.fromkeys(body.media_type for body in kept)])
+    pages = [one for one in kept if one.media_type == chosen]
+    if int(cursor) >= len(pages):
+        raise InvalidOption(f"got {cursor}; the result has only {len(pages)} pages", "cursor")
     request.scope["state"][HELD] = Held(2 * PIECE_BYTES)
-    return StreamingResponse(context.jobs.parts(body), media_type=chosen, headers={"Vary": "Accept"})
+    return StreamingResponse(context.jobs.parts(pages[int(cursor)]), media_type=chosen, headers={"Vary": "Accept"})
 
 
 @router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=_EVENTS)

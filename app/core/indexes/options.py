@@ -77,6 +77,8 @@ class DuplicatesOptions(Frozen):
     """
     filter: Filter | None = None
     """Tags that the vectors must have; null for all vectors."""
+    limit: Annotated[int, Field(ge=1000, le=1_000_000)] | None = None
+    """Most pairs or clusters on a page of the answer; without it, all are on one page."""
 
 
 class CountOptions(Frozen):

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from bochner_client.arrays import as_numbers
-from bochner_client.calls.jobs import wait_for_job, wait_for_result
+from bochner_client.calls.jobs import get_job_result, wait_for_job, wait_for_result
 from bochner_client.calls.service import info
 from bochner_client.exchange import exchange, paged
 from bochner_client.pages import IndexPage, VectorPage
@@ -38,6 +38,7 @@ from bochner_client.rows import DatasetRows, Rows, as_member, is_sparse, listed,
 
 # From how many vectors on, or bytes of them, a batch may be too large; and bytes of an entry of a sparse row in JSON.
 _MANY, _MANY_BYTES, _BYTES_PER_ENTRY = 10_000, 1 << 25, 32
+_DUPLICATES_ON_A_PAGE = 10_000
 
 Keep = Literal["codes", "vectors"]
 """Content that an index stores for each vector."""
@@ -438,7 +439,7 @@ def find_duplicates(
         progress: True for a progress bar, or a function that is called with each event of the job.
 
     Returns:
-        The pairs or clusters.
+        The pairs or clusters, fetched page by page.
 
     Raises:
         JobFailed: the job failed, for example because the index was deleted meanwhile.
@@ -452,8 +453,14 @@ def find_duplicates(
         linkage=linkage,
         keep_which=keep_which,
         filter=filter,
+        limit=_DUPLICATES_ON_A_PAGE,
     )
-    return Duplicates.read((yield from wait_for_result(job, timeout=timeout, progress=progress)))
+    page = first = yield from wait_for_result(job, timeout=timeout, progress=progress)
+    while (cursor := page["next"]) is not None:
+        page = yield from get_job_result(job, cursor=cursor)
+        for member in {"pairs", "clusters"} & page.keys():
+            first[member] += page[member]
+    return Duplicates.read(first)
 
 
 def start_duplicates(
@@ -465,10 +472,14 @@ def start_duplicates(
     linkage: Literal["single", "representative"] = "single",
     keep_which: Literal["first", "longest"] = "first",
     filter: Mapping[str, Any] | None = None,  # noqa: A002 - as the contract has it
+    limit: int | None = None,
 ) -> Flow[str]:
-    """Start a job that finds the duplicates in an index; arguments are those of `find_duplicates`."""
+    """Start a job that finds the duplicates in an index; arguments are those of `find_duplicates`.
+
+    With a `limit`, at least 1,000, the result has pages of at most so many pairs or clusters.
+    """
     body: dict[str, Any] = {"min_similarity": min_similarity, "linkage": linkage, "keep_which": keep_which}
-    body |= {"answer": answer, "exact": exact, "filter": filter}
+    body |= {"answer": answer, "exact": exact, "filter": filter, "limit": limit}
     request = Request(
         method="POST",
         path=address("v1", "indexes", name, "duplicates"),

@@ -85,14 +85,21 @@ def cancel_job(job: str) -> Flow[JobRecord]:
     return record
 
 
-def get_job_result(job: str) -> Flow[Any]:
+def get_job_result(job: str, *, cursor: str | None = None) -> Flow[Any]:
     """Return the result of a job: what its request would have returned, or the record of the map or index that it made.
+
+    Args:
+        job: id or link of the job.
+        cursor: `next` of the previous page, if the result has pages; None for the first page.
 
     Raises:
         JobHasNoResult: the job has not succeeded.
     """
     reads = {**as_json(as_document), 303: Reading("*", lambda headers: Joined(lambda _: _made(headers["location"])))}
-    found = yield from exchange(Request(method="GET", path=_path(job, "result"), headers={"Accept": JSON}, reads=reads))
+    asked = Request(
+        method="GET", path=_path(job, "result"), params={"cursor": cursor}, headers={"Accept": JSON}, reads=reads
+    )
+    found = yield from exchange(asked)
     return (yield from exchange(found)) if isinstance(found, Request) else found
 
 

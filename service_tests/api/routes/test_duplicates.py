@@ -50,3 +50,26 @@ def test_pairs_and_clusters_with_the_vector_to_keep_are_answered(http: httpx.Cli
     for member, value in (("answer", "all"), ("linkage", "none"), ("keep_which", "last"), ("filter", {"each": []})):
         told = http.post(f"{path}/duplicates", json={**asked, member: value})
         assert assert_problem(http, told, 422, "invalid-input")["errors"][0]["pointer"].startswith(f"/{member}")
+
+
+def test_an_answer_has_pages_for_a_limit(http: httpx.Client, name: str) -> None:
+    path, n = made(http, name), 50
+    upserted(http, path, [*range(n)], [[1.0, 2, 0, 0, 1]] * n)
+    asked = {"min_similarity": 1, "answer": "pairs", "limit": 1000}
+    answer = http.post(f"{path}/duplicates", json=asked, headers=WAIT)
+    assert (answer.status_code, answer.json()["state"]) == (202, "succeeded")
+    result = f"/v1/jobs/{answer.json()['id']}/result"
+    first = http.get(result).json()
+    second = http.get(result, params={"cursor": first["next"]}).json()
+    assert [len(one["pairs"]) for one in (first, second)] == [1000, n * (n - 1) // 2 - 1000]
+    assert second["next"] is None
+    pairs = {(one["a"], one["b"]) for one in first["pairs"] + second["pairs"]}
+    assert pairs == {(a, b) for a in range(n) for b in range(a + 1, n)}
+    for cursor, said in (("2", "only 2"), ("-1", "pattern"), ("x", "pattern")):
+        problem = assert_problem(http, http.get(result, params={"cursor": cursor}), 422, "invalid-input")
+        assert problem["errors"][0]["parameter"] == "cursor"
+        assert said in problem["errors"][0]["detail"]
+    whole = http.post(f"{path}/duplicates", json=asked | {"limit": 2000}, headers=WAIT)
+    assert (whole.status_code, whole.json()["next"], len(whole.json()["pairs"])) == (200, None, n * (n - 1) // 2)
+    told = http.post(f"{path}/duplicates", json=asked | {"limit": 999})
+    assert_problem(http, told, 422, "invalid-input", "/limit")

@@ -69,6 +69,20 @@ def test_vectors_are_put_found_and_deleted(ask: Asked, name: str) -> None:
         ask.get_index(name)
 
 
+def test_pages_of_duplicates_are_joined(ask: Asked, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexes, "_DUPLICATES_ON_A_PAGE", 1000)
+    n = 50
+    ask.put_map(name, SPEC)
+    ask.put_index(name, name)
+    ask.upsert_vectors(name, [*range(n)], np.tile(ROWS[1], (n, 1)))
+    pairs = ask.find_duplicates(name, 1.0, answer="pairs").pairs
+    assert [(one.a, one.b) for one in pairs] == [(a, b) for a in range(n) for b in range(a + 1, n)]
+    job = ask.start_duplicates(name, 1.0, answer="pairs", limit=1000)
+    first = job.wait()
+    second = ask.get_job_result(job.id, cursor=first["next"])
+    assert (len(first["pairs"]), len(second["pairs"]), second["next"]) == (1000, len(pairs) - 1000, None)
+
+
 def test_a_job_that_finds_bands_is_followed(ask: Asked, name: str) -> None:
     ask.put_map(name, SPEC)
     ask.put_dataset(name, np.random.default_rng(3).normal(size=(200, 3)))
