@@ -1,9 +1,7 @@
 """Aliases: further names of maps and indexes, moved from one to another at once."""
 
 import hashlib
-import random
 import secrets
-import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import chain
@@ -20,9 +18,6 @@ from app.store.errors import NameHeld, QuotaExceeded, StoreUnavailable
 from app.store.manifest import now
 from app.store.named import LivingManifest
 from app.store.pins import Pins, User
-
-# Most seconds between two tries to store an alias, while another request stores one of the same name and another kind.
-_MOST_PAUSE = 0.02
 
 
 class AskedAlias(Frozen):
@@ -76,7 +71,7 @@ class AliasKind(NamedTuple):
     """Returns the map or index with a name; raises if there is none, or if it is not ready."""
 
     def put(self, name: str, thing: LivingManifest, before: AliasManifest | None, owner: str) -> AliasManifest | None:
-        """Store an alias of a thing in place of the one before; None if that has changed, or the thing is gone."""
+        """Store an alias of a thing in place of the one before; None if the name or the thing has changed."""
         token = secrets.token_hex(8)
         alias = self.manifest(
             schema_version=self.manifest.newest,
@@ -139,13 +134,7 @@ class Aliases:
                 continue
             if before is not None:
                 of.pins.unpin(before.alias_of, _user(before))
-                return record(alias), False
-            # No script sees both kinds. Whoever sees the other's alias after its own was stored takes its own back.
-            if not any(other.store.find_own(name) for other in self._every.values() if other != of):
-                return record(alias), True
-            of.store.remove(alias)
-            of.pins.unpin(thing.name, _user(alias))
-            time.sleep(_MOST_PAUSE * random.random())  # noqa: S311 - the other may do the same
+            return record(alias), before is None
 
     def get(self, name: str) -> AliasRecord:
         """Return the record of an alias."""

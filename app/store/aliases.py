@@ -49,16 +49,20 @@ class IndexAlias(AliasManifest):
 
 
 class AliasStore(NamedStore[AliasManifest]):
-    """Store of aliases of maps, or of indexes. Every method raises StoreUnavailable if the store does not answer."""
+    """Store of aliases of maps, or of indexes; no name is an alias of both kinds.
+
+    Every method raises StoreUnavailable if the store does not answer.
+    """
 
     def __init__(self, client: redis.Redis, manifest: type[AliasManifest], quota: Quota = UNLIMITED) -> None:
         super().__init__(client, manifest, quota)
+        self._other = MapAlias.kind if manifest is IndexAlias else IndexAlias.kind
         self._indexes = {root: inside(root, f"bochner:{manifest.kind}-aliases") for root in self._places.roots}
         self._put_alias = client.register_script(LUA + lua.read("aliases/put"))
 
     @acknowledge()
     def put(self, alias: AliasManifest, replaced: AliasManifest | None, owner: str = "") -> bool:
-        """Store an alias for `owner` in place of the one that it replaces, if any; False if that is not there any more.
+        """Store an alias for `owner` in place of the one that it replaces, if any; False if another is there.
 
         Raises:
             NameHeld: a map or an index has the name.
@@ -70,7 +74,7 @@ class AliasStore(NamedStore[AliasManifest]):
         expected = b"" if replaced is None else replaced.stored
         args = [alias.stored, alias.name, expected, owner, alias.account_bytes, *self._account.most]
         with store_errors():
-            keys = [self.key(alias.name), self._index(alias.name)]
+            keys = [self.key(alias.name), self._index(alias.name), self.key(alias.name, self._other)]
             limit, stored = cast("list[Any]", self._put_alias(keys=keys, args=args))
         refuse(limit, alias.account_bytes, names=1)
         if stored and _MARK not in stored:

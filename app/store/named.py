@@ -290,9 +290,9 @@ class NamedStore(Generic[M]):
             identity.check(self._client, self._places.of(name))
         return stored
 
-    def key(self, name: str) -> str:
-        """Return the key of a thing's manifest."""
-        return f"{self._places.of(name)}{{{self._manifest.kind}:{name}}}:manifest"
+    def key(self, name: str, kind: str = "") -> str:
+        """Return the key of the manifest of a thing, of another kind if that is given."""
+        return f"{self._places.of(name)}{{{kind or self._manifest.kind}:{name}}}:manifest"
 
     def _entry(self, manifest: M) -> str:
         return f"{self._places.of(manifest.name)}{{{manifest.kind}:{manifest.name}}}:{manifest.token}"

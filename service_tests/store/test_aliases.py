@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from app.store.account import Account, Quota
-from app.store.aliases import AliasManifest, AliasStore, IndexAlias
+from app.store.aliases import AliasManifest, AliasStore, IndexAlias, MapAlias
 from app.store.errors import IsAlias, NameHeld, NewerVersion, QuotaExceeded
 from app.store.indexes import IndexManifest, IndexStore
 from app.store.manifest import now
@@ -32,9 +32,14 @@ def pins(client: redis.Redis, indexes: IndexStore, aliases: AliasStore) -> Pins:
     return Pins(client, indexes, {"alias": aliases.find_own})
 
 
-def alias(of: str, name: str = "a") -> AliasManifest:
+@pytest.fixture
+def maps_aliases(client: redis.Redis) -> AliasStore:
+    return AliasStore(client, MapAlias)
+
+
+def alias(of: str, name: str = "a", kind: type[AliasManifest] = IndexAlias) -> AliasManifest:
     token = secrets.token_hex(8)
-    return IndexAlias(schema_version=1, token=token, name=name, alias_of=of, digest=token, created_at=now())
+    return kind(schema_version=1, token=token, name=name, alias_of=of, digest=token, created_at=now())
 
 
 def user(of: AliasManifest) -> User:
@@ -111,6 +116,21 @@ def test_a_name_is_given_once(indexes: IndexStore, aliases: AliasStore) -> None:
         return at_once(2, lambda i: (make, name)[i]())
 
     assert all(sum(race(number)) == 1 for number in range(20))
+
+
+def test_no_request_sees_a_name_as_an_alias_of_both_kinds(
+    client: redis.Redis, aliases: AliasStore, maps_aliases: AliasStore
+) -> None:
+    of_index, of_map = alias("one"), alias("one", kind=MapAlias)
+    assert aliases.put(of_index, None)
+    assert not maps_aliases.put(of_map, None)
+    assert maps_aliases.find_own("a") is None
+    assert aliases.remove(of_index)
+    assert maps_aliases.put(of_map, None)
+    assert maps_aliases.put(of_map, None), "the call is repeated after a lost reply"
+    assert not aliases.put(alias("one"), None)
+    assert aliases.find_own("a") is None
+    assert_true(client)
 
 
 def test_what_an_alias_stands_for_stays(

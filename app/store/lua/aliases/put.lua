@@ -1,6 +1,9 @@
--- KEYS: manifest, listing. ARGV: manifest, name, the alias to be replaced ('' for none), owner, bytes, most bytes, most
--- names. Returns the limit that would be exceeded, and the manifest stored then, '' for none.
+-- KEYS: manifest, listing, manifest of an alias of the other kind, to which the name may be given already. ARGV: manifest,
+-- name, the alias to be replaced ('' for none), owner, bytes, most bytes, most names. Returns the limit that would be
+-- exceeded, and the manifest stored then, '' for none.
 local stored, found = manifest(KEYS[1])
+local other, there = manifest(KEYS[3])
+if there.alias_of then return {false, other} end
 local is_free = ARGV[3] == '' and (not stored or failed(found))
 if not is_free and stored ~= ARGV[3] then return {false, stored or ''} end
 sweep()
