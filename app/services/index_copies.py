@@ -102,14 +102,15 @@ class IndexCopies(NamedTuple):
         """
         restored = progress.restore()
         before = None if restored is None else int(restored)
+        source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
         try:
-            while before != 0:
-                # Opened each time, which extends their lives.
-                source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
-                page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
-                _Copying(self, source, target, owner).copy([one.id for one in page])
-                progress.report(max(0, source.state.size - before), source.state.size)
-                progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
+            with self.store.using(source.manifest, target.manifest):
+                while before != 0:
+                    source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
+                    page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
+                    _Copying(self, source, target, owner).copy([one.id for one in page])
+                    progress.report(max(0, source.state.size - before), source.state.size)
+                    progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
         except Gone as error:
             raise InvalidInput("an index was deleted while it was copied") from error
 

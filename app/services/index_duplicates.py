@@ -21,10 +21,9 @@ from app.core.model import Described
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.cache import latest
 from app.services.index_images import Images
 from app.services.index_search import ExactComparison
-from app.services.indexes import Indexes, OpenIndex, ProgressOnIndex
+from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone
 from app.store.indexes import BLOCK, IndexStore
@@ -112,7 +111,7 @@ class IndexDuplicates(NamedTuple):
         for member, needs_vectors in (("exact", options.exact), ("keep_which", options.keep_which == "longest")):
             if needs_vectors and opened.manifest.keep != "vectors":
                 raise InvalidInput(f"{member} needs vectors, and index {name!r} keeps codes alone", f"/{member}")
-        per_vector = BYTES_PER_ROW + _BYTES_PER_ID + _whole(opened).layout.bytes_per_vector
+        per_vector = BYTES_PER_ROW + _BYTES_PER_ID + opened.without_bands().layout.bytes_per_vector
         self.limits.check_job(opened.state.size * per_vector)
         name = opened.manifest.name
         payload = {"index": name, "token": opened.manifest.token, "options": options.model_dump_json()}
@@ -125,23 +124,12 @@ class IndexDuplicates(NamedTuple):
             InvalidInput: the index no longer exists, or more pairs are similar than a job looks at.
         """
         options = DuplicatesOptions.model_validate_json(payload["options"])
-        noting = ProgressOnIndex(progress, self.indexes, payload["index"], payload["token"])
 
-        def find() -> list[bytes]:
-            opened = _whole(self.indexes.open_same(payload["index"], payload["token"]))
-            with self.images.looked_at(opened.manifest, opened.state) as image:
-                compared = ExactComparison(self.store, opened, lambda _: None)
-                told = _Finder(opened, image, options, compared, self.threads, noting).pages()
-            self.indexes.open_same(payload["index"], payload["token"])
-            return told
+        def find(opened: OpenIndex, image: Image) -> list[bytes]:
+            compared = ExactComparison(self.store, opened, lambda _: None)
+            return _Finder(opened, image, options, compared, self.threads, progress).pages()
 
-        return latest(find)
-
-
-def _whole(opened: OpenIndex) -> OpenIndex:
-    """Return the index without its bands: these serve searches only, and sorting vectors into them would be wasted."""
-    manifest = opened.manifest.model_copy(update={"bands": None, "rows_per_band": None})
-    return opened._replace(manifest=manifest, layout=opened.layout._replace(banding=None))
+        return self.images.examine(self.indexes, payload, find, needs_bands=False)
 
 
 class _Near(NamedTuple):

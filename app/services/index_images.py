@@ -2,9 +2,9 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from app.core.errors import TooLarge
 from app.core.indexes import labels
 from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
-from app.services.cache import Cache
-from app.services.indexes import layout
+from app.services.cache import Cache, latest
+from app.services.indexes import Indexes, OpenIndex, layout
 from app.store.errors import StoreDamaged, StoreUnavailable
 from app.store.indexes import (
     BLOCK,
@@ -33,6 +33,8 @@ _BYTES_AT_ONCE = 1 << 22
 _MOST_BYTES_AT_ONCE, _READING_SECONDS = 1 << 26, 5.0
 # What a block takes beside codes and ids, for each of its vectors.
 _BYTES_OF_BLOCK = 1
+
+Found = TypeVar("Found")
 
 
 class _Held:
@@ -82,6 +84,32 @@ class Images:
         """Return the error for vectors that would make an index larger than the cache allows."""
         detail = f"{full}, as each process holds their codes in its cache; cache_bytes is {self._cache.limit}"
         return TooLarge(detail, limit="cache_bytes", allowed=self._cache.limit, value=full.wanted)
+
+    def examine(
+        self,
+        indexes: Indexes,
+        payload: Mapping[str, Any],
+        look: Callable[[OpenIndex, Image], Found],
+        *,
+        needs_bands: bool = True,
+    ) -> Found:
+        """Return what `look` finds in the index of a job, with its bands or without; this may take long.
+
+        Raises:
+            InvalidInput: the index is not there, or not any more.
+        """
+        name, token = payload["index"], payload["token"]
+
+        def find() -> Found:
+            opened = indexes.open_same(name, token)
+            opened = opened if needs_bands else opened.without_bands()
+            with self.looked_at(opened.manifest, opened.state) as image:
+                found = look(opened, image)
+            indexes.open_same(name, token)
+            return found
+
+        with self._store.using(indexes.open_same(name, token).manifest):
+            return latest(find)
 
     @contextmanager
     def looked_at(self, manifest: IndexManifest, state: IndexState) -> Iterator[Image]:

@@ -18,10 +18,9 @@ from app.core.model import Described, Frozen
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.cache import latest
 from app.services.index_images import Images
 from app.services.index_search import ExactComparison, Result, Search
-from app.services.indexes import Indexes, OpenIndex, ProgressOnIndex
+from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone
 from app.store.indexes import IndexStore
@@ -110,18 +109,14 @@ class IndexRecall(NamedTuple):
     def answer(self, payload: Mapping[str, Any], progress: Progress) -> bytes:
         """Return a `RecallAnswer` as JSON; InvalidInput if the index is gone, or has too few vectors."""
         options = RecallOptions.model_validate_json(payload["options"])
-        noting = ProgressOnIndex(progress, self.indexes, payload["index"], payload["token"])
 
-        def measure() -> bytes:
-            opened = self.indexes.open_same(payload["index"], payload["token"])
-            with self.images.looked_at(opened.manifest, opened.state) as image:
-                if image.size <= options.k:
-                    raise InvalidInput(f"the index has {image.size} vectors; k + 1 are needed at least", "/k")
-                told = _Audit(self, opened, image, options, noting).answer()
-            self.indexes.open_same(payload["index"], payload["token"])
-            return told.model_dump_json().encode()
+        def measure(opened: OpenIndex, image: Image) -> RecallAnswer:
+            if image.size <= options.k:
+                raise InvalidInput(f"the index has {image.size} vectors; k + 1 are needed at least", "/k")
+            return _Audit(self, opened, image, options, progress).answer()
 
-        return latest(measure)
+        told = self.images.examine(self.indexes, payload, measure)
+        return told.model_dump_json().encode()
 
 
 class _Audit:

@@ -105,8 +105,9 @@ class IndexUpserts:
 
         def put() -> Upserted:
             opened = self._indexes.open(name)
-            batch = self._prepare(opened, read, rule.skips)
-            alike = self._put(opened, batch, rule, owner)
+            with self._store.using(opened.manifest):
+                batch = self._prepare(opened, read, rule.skips)
+                alike = self._put(opened, batch, rule, owner)
             ids = [labels.read(key) for key in batch.keys]
             refused = [{"id": ids[i], **one} for i, one in sorted(alike.items())]
             return Upserted(

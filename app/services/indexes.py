@@ -3,18 +3,17 @@
 import hashlib
 import logging
 import secrets
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
-from functools import partial
-from math import ceil
+from math import ceil, floor
 from threading import Lock
 from typing import Annotated, Literal, NamedTuple, Self
 
 import cachetools
 import numpy as np
 from pydantic import Field, model_validator
+from scipy.special import bdtrik
 
 from app.core.arrays import Matrix, Rows, Whole
 from app.core.errors import InvalidInput
@@ -23,7 +22,7 @@ from app.core.indexes.banding import Banding, Codes, Layout, banding_for, probab
 from app.core.indexes.options import BandsOptions
 from app.core.maps import FeatureMap
 from app.core.model import NAME_PATTERN, Described, Frozen
-from app.core.progress import Pause, Progress, no_pause
+from app.core.progress import Pause, no_pause
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
@@ -347,8 +346,9 @@ def _banding(bands: int | None, rows_per_band: int | None) -> Banding | None:
     return None if bands is None or rows_per_band is None else Banding(bands, rows_per_band)
 
 
-# If an exact similarity decides later, estimates may be too low by this many standard errors.
-_ERRORS = 3.0
+# If an exact similarity decides later, estimates may be too low by this many standard errors; or by more, where codes
+# of similar rows agree in still fewer with this probability, as they do near a similarity of 1.
+_ERRORS, _TAIL = 3.0, 1e-3
 # Rounding error of a rate: a collision model and its inverse are splines, which agree to 2e-9.
 _ROUNDING = 1e-8
 
@@ -383,16 +383,20 @@ class IndexCodes(NamedTuple):
         With `is_decided_later`, the rows are compared exactly later, and the number is lower, so that similar rows are
         likely to be included. It is 0 for a similarity of 0 or less, as no kernel is below 0.
         """
-        if is_decided_later:
-            return self._least(similarity, -_ERRORS) if similarity > 0 else 0
-        return self._least(similarity, 0)
+        if is_decided_later and similarity > 0:
+            tail = np.nan_to_num(bdtrik(_TAIL, self.s, self._rate(similarity)))
+            return min(self._least(similarity, -_ERRORS), floor(tail) + 1)
+        return 0 if is_decided_later else self._least(similarity, 0)
 
     def surely(self, similarity: float) -> int:
         """Return in how many codes rows must agree to be surely of this similarity: by three standard errors."""
         return self._least(similarity, _ERRORS)
 
+    def _rate(self, similarity: float) -> float:
+        return float(self.law.rates(np.array([max(0.0, similarity)]))[0])
+
     def _least(self, similarity: float, errors: float) -> int:
-        rate = float(self.law.rates(np.array([max(0.0, similarity)]))[0])
+        rate = self._rate(similarity)
         rate += errors * float(np.sqrt(max(rate * (1 - rate), 1 / self.s) / self.s))
         return max(0, ceil((rate - _ROUNDING) * self.s))
 
@@ -407,8 +411,6 @@ logger = logging.getLogger(__name__)
 Submit = Callable[[str, Reservation], object]
 """Submits a job with this id, which holds the name of an index by the reservation."""
 
-# Between two notes of the use of an index by a job.
-_PAUSE_SECONDS = 0.25
 # Most manifests that are remembered; opening an index then takes one call to the store.
 _REMEMBERED = 1024
 
@@ -422,6 +424,11 @@ class OpenIndex(NamedTuple):
     """Map whose codes the index keeps."""
     codes: IndexCodes
     layout: Layout
+
+    def without_bands(self) -> "OpenIndex":
+        """Return the index without its bands: these serve searches only, and sorting vectors into them takes time."""
+        manifest = self.manifest.model_copy(update={"bands": None, "rows_per_band": None})
+        return self._replace(manifest=manifest, layout=self.layout._replace(banding=None))
 
 
 class Indexes:
@@ -644,22 +651,6 @@ class Indexes:
             self._store.note_use(manifest)
         except (StoreUnavailable, StoreDamaged) as error:  # a store that refuses writes can still be read
             logger.warning("the use of index %r is not noted: %s", manifest.name, error)
-
-
-class ProgressOnIndex(Progress):
-    """Progress of a job that looks at an index for long: it notes the use, so that the index does not expire."""
-
-    def __init__(self, progress: Progress, indexes: Indexes, name: str, token: str) -> None:
-        self._progress = progress
-        self.report, self.restore = progress.report, progress.restore  # type: ignore[method-assign]
-        self._note_use, self._due = partial(indexes.open_same, name, token), 0.0
-
-    def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Note the use if the last was noted some time ago; then see `Progress`. InvalidInput if the index is gone."""
-        if time.monotonic() >= self._due:
-            self._note_use()
-            self._due = time.monotonic() + _PAUSE_SECONDS
-        self._progress.checkpoint(make_state)
 
 
 def require_ready(name: str, found: IndexManifest | None) -> IndexManifest:

@@ -106,8 +106,8 @@ class KeyService:
         return KeyList(keys=[KeyRecord.of(key, self._account, used) for key, used in zip(keys, uses, strict=True)])
 
     def revoke(self, key_id: str) -> bool:
-        """Revoke a key; return False if there is none. What it has created stays."""
-        revoked = self._store.revoke(key_id)
-        if revoked:
-            self._account.allow(key_id, UNLIMITED)
-        return revoked
+        """Revoke a key; return False if there is none. What it has created stays, and its jobs go on.
+
+        So does its quota, which limits what these jobs store.
+        """
+        return self._store.revoke(key_id)

@@ -20,11 +20,12 @@ import logging
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate, chain
 from math import prod
+from threading import Event, Thread
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -460,6 +461,8 @@ FORGET = lua.read("named/forget")
 # Fraction of a thing's time to live. A use within this time after the last recorded one is not recorded; otherwise each
 # use would write to the store.
 _UNNOTED = 1 / 16
+# Pause between two looks at what is in use for long. The shortest time to live is a second.
+_NOTE_SECONDS = 0.25
 
 
 class LivingManifest(Manifest):
@@ -505,6 +508,29 @@ class LivingStore(NamedStore[L]):
     def note_use(self, there: L) -> None:
         """Record a use that extends a thing's life. Another client may record its use at the same time."""
         self._change_lifetime(there, lambda found: self._living(found, found.ttl))
+
+    @contextmanager
+    def using(self, *things: L) -> Iterator[None]:
+        """Record that things are in use for as long as a block runs, so that none of them expires meanwhile."""
+        ended, living = Event(), [one for one in things if one.ttl is not None]
+
+        def note() -> None:
+            while not ended.wait(_NOTE_SECONDS):
+                for there in living:
+                    with suppress(StoreUnavailable, StoreDamaged, NewerVersion, IsAlias):
+                        found = self.find_own(there.name)
+                        if found is not None and found.token == there.token and found.is_due:
+                            self.note_use(found)
+
+        thread = Thread(target=note, name="uses", daemon=True)
+        if living:
+            thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            if living:
+                thread.join()
 
     @staticmethod
     def _living(found: L, ttl: int | None) -> tuple[dict[str, Any], int | None]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from app.core.errors import InvalidInput
 from app.core.maps import make_map
@@ -56,6 +57,13 @@ def test_the_least_count_is_the_first_whose_estimate_is_so_large(similarity: flo
     looser = codes.least(similarity, is_decided_later=True)
     assert looser <= least
     assert values[looser] <= max(0.0, similarity - 2 * errors[least])
+
+
+@each("similarity", [0.05, 0.5, 0.9, 0.99])
+def test_one_similar_pair_in_a_thousand_is_not_compared_exactly(similarity: float) -> None:
+    law = make_map(MapSpec.model_validate_json(GMM % 0)).code_law("map")
+    rate = float(law.rates(np.array([similarity]))[0])
+    assert binom.cdf(IndexCodes(law).least(similarity, is_decided_later=True) - 1, law.s, rate) < 0.0014
 
 
 def test_maps_without_codes_that_tell_of_the_kernel_are_refused() -> None:

@@ -11,10 +11,11 @@ from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
 from app.core.indexes.options import Batch, DeleteOptions, SearchOptions
 from app.core.progress import Progress
-from app.services import index_recall, indexes
+from app.services import index_recall
+from app.services.index_copies import AskedCopy
 from app.services.index_recall import RecallOptions
 from app.services.index_search import Result, Search
-from app.services.indexes import Indexes, OpenIndex
+from app.store.named import LivingStore
 from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
 
 N, K, MOST = 400, 3, 20
@@ -123,21 +124,20 @@ def test_too_few_vectors_are_refused(store_url: str) -> None:
 
 
 @pytest.mark.usefixtures("client")
-def test_the_index_of_a_job_does_not_expire_while_the_job_goes_on(
-    store_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    service, _ = filled(store_url, FEW["gmm"], keep="vectors")
-    monkeypatch.setattr(indexes, "_PAUSE_SECONDS", 0)
-    opened, open_same = list[str](), Indexes.open_same
-
-    def note(of: Indexes, name: str, token: str) -> OpenIndex:
-        opened.append(name)
-        return open_same(of, name, token)  # which extends its life
-
-    monkeypatch.setattr(Indexes, "open_same", note)
-    measured(service, k=K, queries=N)
-    assert len(opened) > N // 10
-    opened.clear()
+def test_indexes_in_use_do_not_expire(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, rows = filled(store_url, FEW["gmm"], keep="vectors")
     token = service.indexes.open("i").manifest.token
+    used, using = list[set[str]](), LivingStore.using
+
+    def noted(store: LivingStore[Any], *things: Any) -> Any:
+        used.append({one.name for one in things})
+        return using(store, *things)
+
+    monkeypatch.setattr(LivingStore, "using", noted)
+    measured(service, k=K, queries=N)
     service.duplicates.answer({"index": "i", "token": token, "options": '{"min_similarity": 0.9}'}, Progress())
-    assert len(opened) > 2
+    service.copies.submit("copy", AskedCopy.model_validate({"from": "i"}), None)
+    copy = service.indexes.open("copy").manifest.token
+    service.copies.copy({"from": ["i", token], "to": ["copy", copy]}, Progress(), "")
+    service.index_upserts.upsert("i", lambda *_: Batch(rows, [*range(N)], None))
+    assert used == [{"i"}, {"i"}, {"i", "copy"}, {"i"}]

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from datetime import timedelta
 from hashlib import sha1
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 import redis
 
 from app.core.errors import InvalidInput
+from app.store import named
 from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
@@ -23,10 +25,11 @@ from app.store.indexes import (
     Entry,
     IndexStore,
 )
+from app.store.manifest import now
 from service_tests.checks import keys
 from service_tests.ledger import assert_true, pass_time
 from service_tests.races import at_once
-from service_tests.servers import EVERY_WRITE, valkey, wire
+from service_tests.servers import EVERY_WRITE, until, valkey, wire
 from service_tests.store.new_indexes import S, entry, held, new_index
 
 
@@ -229,3 +232,24 @@ def test_changes_whose_replies_are_lost_are_made_once(tmp_path: Path) -> None:
             assert cut.lost == lost + 1
             if lost < 2:
                 assert len(held(indexes, made)) == 130 - lost
+
+
+def test_an_index_in_use_does_not_expire(
+    client: redis.Redis, indexes: IndexStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named, "_NOTE_SECONDS", 0.001)
+    short, for_ever = indexes.create(new_index("short", ttl=1000)), indexes.create(new_index("ever"))
+    before = client.get(indexes.key("ever"))
+    with indexes.using(short, for_ever):
+        for _ in range(3):
+            client.expire(indexes.key("short"), 100)  # time goes by
+            aged = short.model_copy(update={"expires_at": now() + timedelta(seconds=100)})
+            client.set(indexes.key("short"), aged.stored, keepttl=True)
+            until(lambda: client.ttl(indexes.key("short")) > 900)
+    client.set(indexes.key("short"), aged.stored)
+    assert client.get(indexes.key("short")) == aged.stored, "the use has ended"
+    assert client.get(indexes.key("ever")) == before
+    with indexes.using(short):
+        indexes.delete("short", lambda *_: None)
+        again = indexes.create(new_index("short", ttl=10))
+    assert indexes.find("short") == again

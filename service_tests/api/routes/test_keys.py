@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import redis
 
+from app.store.account import Account, Entry
+from app.store.errors import QuotaExceeded
 from app.store.keys import Role
 from service_tests.checks import RESPOND_ASYNC, assert_problem, put, put_dataset
 from service_tests.keyed import Keyed, assert_unauthorized, bearer, keyed, secret_of
@@ -92,7 +94,7 @@ def test_a_key_keeps_no_more_than_its_quota(here: Keyed, admin: httpx.Client, ga
         assert kept() == 0
 
 
-def test_a_revoked_key_leaves_what_it_made_and_nothing_of_itself(
+def test_a_revoked_key_leaves_what_it_made_and_its_quota_for_jobs_that_go_on(
     here: Keyed, admin: httpx.Client, gaussian: dict[str, Any]
 ) -> None:
     made = here.make(Role.write, rate=1000, quota=100_000)
@@ -100,7 +102,10 @@ def test_a_revoked_key_leaves_what_it_made_and_nothing_of_itself(
         assert put(client, "m", gaussian).status_code == 201
         assert admin.delete(f"/v1/keys/{made.id}").status_code == 204
         assert admin.delete("/v1/maps/m").status_code == 204
-        assert made.id not in str(store.hgetall("bochner:account"))
+        there = {field for field in store.hgetall("bochner:account") if made.id.encode() in field}
+        assert there == {b"max_bytes %b" % made.id.encode()}
+        with pytest.raises(QuotaExceeded, match="key_bytes"):
+            Account(store).charge([Entry("bochner:{job:none}:result", 100_001)], made.id)
         until(lambda: not store.keys("bochner:rate:*"))
 
 
