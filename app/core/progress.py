@@ -34,6 +34,9 @@ class Progress:
         `make_state` is called before this method returns, or not at all.
         """
 
+    def save(self, make_state: Callable[[], bytes]) -> None:
+        """Store the state to resume from, now: what is done next must not be done again from an earlier state."""
+
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
         """Store the state to resume from, before a single call that may take more than a second.
 

@@ -87,7 +87,13 @@ class JobContext(Progress):
             self._run("progress", *checkpoints.progress(step, of, objective).values(), eta)
 
     def checkpoint(self, make_state: Callable[[], bytes]) -> None:
-        """Store a state in place of the previous one, whole or not at all; see `Progress.checkpoint`.
+        """Store a state if the previous one was stored some time ago; see `save`."""
+        self._worked = True
+        if time.monotonic() >= self._next_checkpoint:
+            self.save(make_state)
+
+    def save(self, make_state: Callable[[], bytes]) -> None:
+        """Store a state in place of the previous one, whole or not at all; see `Progress.save`.
 
         A state of more than MAX_CHECKPOINT_BYTES is not stored, nor is any later one: if the process dies, the job
         resumes from the previous one.
@@ -96,8 +102,6 @@ class JobContext(Progress):
             NotMine: the job no longer belongs to this attempt.
         """
         self._worked = True
-        if time.monotonic() < self._next_checkpoint:
-            return
         began = time.monotonic()
         made = checkpoints.pack_state(make_state())
         if len(made) > checkpoints.MAX_CHECKPOINT_BYTES:

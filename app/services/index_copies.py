@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
+import orjson
 from pydantic import Field
 
 from app.core.arrays import Rows
@@ -23,6 +24,8 @@ from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
 COPY = "copy-index"
 # Vectors that are copied at once, and bytes of their tags, or of vectors that one call reads.
 _AT_ONCE, _BYTES_AT_ONCE = 100, 1 << 22
+# Vectors, some at least, whose ids are kept before they are copied.
+_IN_HAND = 2000
 
 
 class AskedCopy(Frozen):
@@ -83,6 +86,8 @@ class IndexCopies(NamedTuple):
             detail = f"index {name!r} exists, and has vectors; delete it, or take another name for the copy"
             raise NameHeld("index", detail)
         target = self.indexes.open(name).manifest
+        if target.map.digest != subject.digest:
+            raise InvalidInput(f"map {subject.name!r} was replaced meanwhile: delete the copy, and try again", "/map")
         payload = {"from": [manifest.name, manifest.token], "to": [target.name, target.token]}
         return self.jobs.submit(
             COPY,
@@ -100,17 +105,25 @@ class IndexCopies(NamedTuple):
         Raises:
             InvalidInput: one of the indexes no longer exists, or a vector has no codes.
         """
-        restored = progress.restore()
-        before = None if restored is None else int(restored)
+        restored, before, in_hand = progress.restore(), cast("int | None", None), list[bytes]()
+        if restored is not None:
+            before, ids = orjson.loads(restored)
+            in_hand = [*map(bytes.fromhex, ids)]
         source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
         try:
             with self.store.using(source.manifest, target.manifest):
-                while before != 0:
-                    source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
-                    page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
-                    _Copying(self, source, target, owner).copy([one.id for one in page])
-                    progress.report(max(0, source.state.size - before), source.state.size)
-                    progress.checkpoint(lambda: b"%d" % before)  # noqa: B023 - called before it returns
+                while in_hand or before != 0:
+                    for i in range(0, len(in_hand), _AT_ONCE):
+                        source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
+                        _Copying(self, source, target, owner).copy(in_hand[i : i + _AT_ONCE])
+                        left = (before or 0) + max(0, len(in_hand) - i - _AT_ONCE)
+                        progress.report(max(0, source.state.size - left), source.state.size)
+                    in_hand = []
+                    while before != 0 and len(in_hand) < _IN_HAND:
+                        page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
+                        in_hand += [one.id for one in page]
+                    # Kept before they are copied: if the job stops then, and others delete one of them, it finds out.
+                    progress.save(lambda: orjson.dumps([before, [one.hex() for one in in_hand]]))  # noqa: B023
         except Gone as error:
             raise InvalidInput("an index was deleted while it was copied") from error
 
@@ -143,7 +156,7 @@ class _Copying(NamedTuple):
             self._put([now[one] for one in changed])
             gone = [one for one in changed if now[one][0] is None]
             if gone:
-                self.of.store.remove_many(self.target.manifest, gone, self.owner)
+                self.of.store.remove_many(self.target.manifest, gone)
             copied = now
 
     def _revision(self) -> int:

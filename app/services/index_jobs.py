@@ -91,7 +91,7 @@ class IndexCreation(NamedTuple):
         except (MapNotFound, MapNotReady, DatasetNotFound) as error:
             raise InvalidInput(str(error)) from error
         measurement.check_same(payload["digests"])
-        banding, serves = _searching(measurement, context)
+        banding, serves, _ = _searching(measurement, context)
         try:
             bands, rows_per_band = banding or (None, None)
             self.store.complete(reserved, bands, rows_per_band, serves)
@@ -115,7 +115,8 @@ def _searching(measurement: Measurement, progress: Progress) -> Searching:
     except InvalidInput as error:
         raise _of_target(error) from error
     best = answer["best"]
-    return Searching(None if best == "scan" else Banding(**best), answer["serves"])
+    digest = measurement.digests[f"map {measurement.subject['map']!r}"]
+    return Searching(None if best == "scan" else Banding(**best), answer["serves"], digest)
 
 
 def _of_target(error: InvalidInput) -> InvalidInput:

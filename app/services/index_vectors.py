@@ -36,13 +36,13 @@ class IndexVectors:
         self._store, self._indexes, self._images = store, indexes, images
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
-    def remove(self, name: str, vector_id: int | str, owner: str = "") -> None:
-        """Remove a vector from an index, for an owner; raise VectorNotFound if there is none with this id."""
+    def remove(self, name: str, vector_id: int | str) -> None:
+        """Remove a vector from an index; raise VectorNotFound if there is none with this id."""
         written = labels.encode_id(vector_id, "")
-        if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written, owner)):
+        if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
             raise VectorNotFound(name, vector_id)
 
-    def remove_many(self, name: str, asked: DeleteOptions, owner: str = "") -> tuple[int, list[int | str]]:
+    def remove_many(self, name: str, asked: DeleteOptions) -> tuple[int, list[int | str]]:
         """Remove vectors by their ids, or those whose tags fit a filter; return how many, and the ids without a vector.
 
         They are removed some at a time. Vectors that get other tags meanwhile stay.
@@ -72,7 +72,7 @@ class IndexVectors:
             for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
                 some = order[part]
                 of_some = None if marks is None else [marks[i] for i in some]
-                removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], owner, of_some)
+                removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], of_some)
         except Gone:
             raise IndexNotFound(name) from None
         missing = [one for one, there in zip(asked.ids or (), removed, strict=False) if not there]

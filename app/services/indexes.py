@@ -27,7 +27,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
-from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.errors import Gone, NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapStore
@@ -123,6 +123,8 @@ class Searching(NamedTuple):
     """None for a scan."""
     serves: bool
     """Whether searches reach the target."""
+    map_digest: str
+    """Digest of the map for which this holds."""
 
 
 class Point(Described):
@@ -480,9 +482,9 @@ class Indexes:
             QuotaExceeded: there is no room for another name.
             TooManyJobs: a job is needed, and the job queue is full.
         """
-        asked = self.resolve(asked)
-        text = asked.model_dump_json(exclude_none=True)
         while True:
+            asked = self.resolve(asked)  # again, as the name may have become an alias
+            text = asked.model_dump_json(exclude_none=True)
             there, created = self._find_standing(name), False
             if there is None:
                 with suppress(NameTaken):  # another request was faster
@@ -598,12 +600,14 @@ class Indexes:
         codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
         asked.check(codes.s, codes.row_bytes)
         there = self._map_store.find(asked.map)
-        if there is None or there.digest != opened.digest:
+        if there is None or (there.name, there.digest) != (asked.map, opened.digest):
             return None, False
+        if searching is not None and searching.map_digest != opened.digest:
+            raise InvalidInput(f"map {asked.map!r} was replaced while bands were measured: try again", "/map")
         target = asked.target
         if target is not None and target.min_similarity is not None:
             rate = float(codes.law.rates(np.array([target.min_similarity]))[0])
-            searching = Searching(*banding_for(codes.s, rate, target.recall))
+            searching = Searching(*banding_for(codes.s, rate, target.recall), opened.digest)
         job = None if submit is None else self._jobs.new_id(name)
         banding = asked.banding if searching is None else searching.banding
         manifest = IndexManifest(
@@ -637,6 +641,9 @@ class Indexes:
         except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs):
             self._map_pins.unpin(asked.map, pin)
             raise
+        except Gone:  # another request has deleted it
+            self._map_pins.unpin(asked.map, pin)
+            return None, False
         if stored.token != manifest.token:  # another request was faster
             self._map_pins.unpin(asked.map, pin)
         return stored, stored.token == manifest.token

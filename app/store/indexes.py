@@ -18,13 +18,14 @@ earlier versions, which had one tag at most, may have a mark that is not in it.
 
 While a job holds a name, only the manifest exists; the index starts empty once the job has found its bands.
 
-In the account, an index belongs to its owner, except for vectors that other owners have added: for each other owner,
-`state` has its bytes in a field `of <owner>`, and the account has an entry `<own> <owner>`. If an owner removes more
-than it has added, the rest reduces the bytes of the other owners.
+In the account, an index belongs to its owner, except for vectors that other owners have put in last, until these are
+removed: for each other owner, `state` has its bytes in a field `of <owner>`, and the account has an entry
+`<own> <owner>`. `by.<block>` has in two bytes for each slot the number that the owner of the vector has in the index,
+0 for that of the index; blocks of zeros alone are missing. `state` has numbers and owners, see shared.lua.
 
 `revisions` has the revision of the last change of each block, so that a process reads each change once. When a vector
 is deleted, the last vector moves into its slot: nothing of the deleted one stays, and slots have no gaps. `receipts`
-has the receipts of the last deletions for a while, so that a call repeated after a lost reply recognises its first try.
+has the receipts of the last changes for a while, so that a call repeated after a lost reply recognises its first try.
 """
 
 import secrets
@@ -93,7 +94,6 @@ class IndexManifest(LivingManifest):
         return -(-self.s * self.bits // 8)
 
 
-_RECEIPT_BYTES = 8
 _STATE = ("size", "revision", "bytes")
 
 
@@ -198,6 +198,7 @@ class IndexStore(LivingStore[IndexManifest]):
         Raises:
             IsAlias: the name is an alias.
             QuotaExceeded: there is no room for another name.
+            Gone: the index was stored, and deleted at once.
         """
         check_room(self._client, 0)
         if self._account.is_spread:
@@ -208,6 +209,8 @@ class IndexStore(LivingStore[IndexManifest]):
             keys = [self.key(manifest.name), self._index(manifest.name)]
             limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
         refuse(limit, names=1)
+        if not stored:
+            raise Gone
         if manifest.ttl is not None:
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
@@ -251,8 +254,8 @@ class IndexStore(LivingStore[IndexManifest]):
     ) -> bool:
         """Store vectors, replacing those with the same ids: all of them, or none. Ids must be distinct.
 
-        In the account, the growth of the index is charged to the owner `by`. Returns False, and stores none, if a
-        revision is given that is not that of the index.
+        In the account, the vectors count for the owner `by` until they are removed, or others put them again. Returns
+        False, and stores none, if a revision is given that is not that of the index.
 
         Raises:
             QuotaExceeded: there is no room for the vectors.
@@ -265,7 +268,7 @@ class IndexStore(LivingStore[IndexManifest]):
         if self._account.is_spread:
             self._account.check(nbytes, by, names=0)
         args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
-        args += [self._account.most[0], *(room or ("", "")), by, "" if revision is None else revision]
+        args += [self._account.most[0], *(room or ("", "")), by, "" if revision is None else revision, _receipt()]
         for entry in entries:
             args += entry
         with store_errors():
@@ -282,22 +285,22 @@ class IndexStore(LivingStore[IndexManifest]):
         refuse(told, nbytes)
         return True
 
-    def remove(self, manifest: IndexManifest, vector_id: bytes, by: str = "") -> bool:
-        """Remove a vector on behalf of the owner `by`; False if there is none with this id."""
-        return all(self.remove_many(manifest, [vector_id], by))
+    def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
+        """Remove a vector; False if there is none with this id."""
+        return all(self.remove_many(manifest, [vector_id]))
 
     @acknowledge()
     def remove_many(
-        self, manifest: IndexManifest, ids: Sequence[bytes], by: str = "", marks: Sequence[bytes] | None = None
+        self, manifest: IndexManifest, ids: Sequence[bytes], marks: Sequence[bytes] | None = None
     ) -> list[bool]:
-        """Remove vectors on behalf of the owner `by`, in one step; return which of them were there.
+        """Remove vectors in one step; return which of them were there.
 
         With `marks`, only those are removed that still have these tags. All ids must be distinct.
         """
         kept = "1" if manifest.keep == "vectors" else ""
         if kept:
             check_room(self._client, 0)  # vectors that move into the slots are written
-        args: list[Any] = [manifest.token, _stride(manifest), kept, secrets.token_bytes(_RECEIPT_BYTES), by]
+        args: list[Any] = [manifest.token, _stride(manifest), kept, _receipt()]
         args += chain.from_iterable(zip(ids, marks or [b""] * len(ids), strict=True))
         with store_errors():
             removed = cast("list[int] | None", self._remove(keys=[self.key(manifest.name)], args=args))
@@ -412,6 +415,11 @@ class IndexStore(LivingStore[IndexManifest]):
 
     def _at(self, manifest: IndexManifest, part: str) -> str:
         return f"{self._entry(manifest)}:{part}"
+
+
+def _receipt() -> str:
+    """Return a text of 8 characters by which a script knows a call that is repeated."""
+    return secrets.token_urlsafe(6)
 
 
 def _tags(stored: bytes | None) -> bytes | None:

@@ -28,7 +28,7 @@ _TIDY_SECONDS = 60.0
 _SHARE = 0.05
 _RETRY_SECONDS = 10.0
 
-_PIN, _USERS = (LUA + lua.read(f"pins/{name}") for name in ("pin", "users"))
+_PIN, _SETTLE, _USERS = (LUA + lua.read(f"pins/{name}") for name in ("pin", "settle", "users"))
 
 
 class User(NamedTuple):
@@ -56,7 +56,7 @@ class Pins:
 
     def __init__(self, client: redis.Redis, things: LivingStore[Any], users: Mapping[str, Find]) -> None:
         self._client, self._things, self._find = client, things, users
-        self._pin, self._users = map(client.register_script, (_PIN, _USERS))
+        self._pin, self._settle, self._users = map(client.register_script, (_PIN, _SETTLE, _USERS))
 
     @acknowledge()
     def pin(self, there: LivingManifest, user: User) -> bool:
@@ -74,7 +74,7 @@ class Pins:
     def settle(self, name: str, user: User) -> None:
         """Make the reference of an existing user count for as long as the user exists, and no longer."""
         with store_errors():
-            self._client.hset(self._pins(name), user.field, 0)
+            self._settle(keys=[self._pins(name)], args=[user.field])
 
     def unpin(self, name: str, *users: User) -> None:
         """Remove the references of users. Without other references, the thing has its own time to live again."""

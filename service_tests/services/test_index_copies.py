@@ -1,6 +1,6 @@
 """A copy of an index has all its vectors and tags, over another map or in other bands."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from app.services.asked import NOTHING, AskedSpec
 from app.services.errors import IndexNotFound
 from app.services.index_copies import AskedCopy
 from app.services.index_upserts import IndexUpserts
-from app.services.indexes import AskedIndex, OpenIndex
+from app.services.indexes import AskedIndex, Indexes, OpenIndex
 from app.store.errors import NameHeld
 from app.store.indexes import Entry
 from service_tests.services.crowds import GMM, SIGNED, crowded, service_with
@@ -31,6 +31,7 @@ def service(store_url: str, client: Any, monkeypatch: pytest.MonkeyPatch) -> Con
     """Two indexes, of vectors and of codes, with dense and sparse rows, every third of which has a tag."""
     assert client.dbsize() == 0
     monkeypatch.setattr(index_copies, "_AT_ONCE", 32)
+    monkeypatch.setattr(index_copies, "_IN_HAND", 64)
     service = service_with(store_url, GMM, keep="vectors", bands=16, rows_per_band=4)
     for name, spec in OTHERS.items():
         service.map_creation.create(name, AskedSpec(MapSpec.model_validate(spec), NOTHING), Progress())
@@ -96,26 +97,54 @@ def test_a_copy_over_another_map_is_like_an_index_that_was_filled(service: Conta
     assert contents(service, "copy") == contents(service, "filled")
 
 
-def test_a_job_goes_on_where_it_was_interrupted(service: Container) -> None:
-    class Interrupted(Exception):
-        pass
+class Interrupted(Exception):
+    pass
 
-    class Interrupting(Progress):
-        state: bytes | None = None
 
-        def checkpoint(self, make_state: Any) -> None:
-            self.state = make_state()
+class Saving(Progress):
+    """Keeps the state; with `stops`, the job is interrupted then."""
+
+    stops, state = False, cast("bytes | None", None)
+
+    def save(self, make_state: Any) -> None:
+        self.state = make_state()
+        if self.stops:
             raise Interrupted
 
-        def restore(self) -> bytes | None:
-            return self.state
+    def restore(self) -> bytes | None:
+        return self.state
 
-    progress = Interrupting()
+
+def test_a_job_goes_on_where_it_was_interrupted(service: Container) -> None:
+    progress = Saving()
+    progress.stops = True
     service.copies.submit("copy", AskedCopy.model_validate({"from": "i"}), None)
-    for size in (32, 64, 96):
+    for size in (0, 64, 128):
         with pytest.raises(Interrupted):
             work(service, "copy", "i", progress)
         assert service.indexes.get("copy").size == size
+
+
+def test_what_is_deleted_when_the_job_is_interrupted_does_not_stay_in_the_copy(
+    service: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    progress, store = Saving(), IndexUpserts.store
+
+    def delete_first(upserts: IndexUpserts, opened: OpenIndex, entries: list[Entry], *more: Any) -> bool:
+        one = labels.read(entries[3].id)
+        for name in ("i", "copy"):
+            service.index_vectors.remove_many(name, DeleteOptions(ids=(one,)))
+        store(upserts, opened, entries, *more)
+        raise Interrupted
+
+    service.copies.submit("copy", AskedCopy.model_validate({"from": "i"}), None)
+    monkeypatch.setattr(IndexUpserts, "store", delete_first)
+    with pytest.raises(Interrupted):
+        work(service, "copy", "i", progress)
+    monkeypatch.setattr(IndexUpserts, "store", store)
+    work(service, "copy", "i", progress)
+    assert service.indexes.get("copy").size == N - 1
+    assert contents(service, "copy", ()) == contents(service, "i", ())
 
 
 @pytest.mark.parametrize("source", ["codes", "i"])
@@ -192,3 +221,17 @@ def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container)
     for name in ("i", "codes"):
         with pytest.raises(NameHeld, match="has vectors"):
             copied(service, name, {"from": name})
+
+
+def test_the_map_of_a_copy_is_the_one_that_was_looked_at(service: Container, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = Indexes.create
+
+    def replace_map_first(indexes: Indexes, *given: Any) -> Any:
+        service.maps.delete("long")
+        spec = MapSpec.model_validate(GMM | {"input_dim": 4})
+        service.map_creation.create("long", AskedSpec(spec, NOTHING), Progress())
+        return create(indexes, *given)
+
+    monkeypatch.setattr(Indexes, "create", replace_map_first)
+    with pytest.raises(InvalidInput, match="was replaced meanwhile"):
+        service.copies.submit("copy", AskedCopy.model_validate({"from": "i", "map": "long"}), None)

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from app.container import Container
+from app.core.errors import InvalidInput
 from app.core.progress import Progress
 from app.services import index_jobs
 from app.services.aliases import AskedAlias
-from app.services.indexes import AskedIndex, Searching
+from app.services.indexes import AskedIndex, Indexes, Searching
 from app.services.keys import AskedKey
 from app.settings import Settings
 from app.store.account import Account
@@ -111,6 +112,44 @@ def test_an_index_is_over_the_map_that_was_measured_though_its_alias_moves(
     move(f"{there}-other")
     job = finished(http, httpx.Response(202, headers={"Location": record.job or ""}))
     assert (job["state"], http.get(f"/v1/indexes/{there}-2").json()["map"]) == ("succeeded", there)
+
+
+def test_bands_of_a_map_that_was_replaced_are_not_those_of_an_index(
+    http: httpx.Client, running: Running, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, searching = f"{there}-replaced", index_jobs._searching
+    assert put(http, name, HASHES).status_code == 201
+
+    def search_and_replace(*given: Any) -> Searching:
+        found = searching(*given)
+        assert http.delete(f"/v1/maps/{name}").status_code == 204
+        assert put(http, name, HASHES | {"seed": 9}).status_code == 201
+        return found
+
+    monkeypatch.setattr(index_jobs, "_searching", search_and_replace)
+    service, wanted = Container(Settings(redis_url=running.socket)), AskedIndex.model_validate(asked(there, map=name))
+    with pytest.raises(InvalidInput, match="was replaced while bands were measured"):
+        service.index_creation.create(f"{there}-3", wanted, None, "", Progress())
+    assert http.get(f"/v1/indexes/{there}-3").status_code == 404
+    assert http.delete(f"/v1/maps/{name}").status_code == 204, "nothing refers to it"
+
+
+def test_an_index_is_over_a_map_and_not_over_an_alias_that_has_taken_its_name(
+    http: httpx.Client, running: Running, there: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, resolve = f"{there}-renamed", Indexes.resolve
+    assert put(http, name, HASHES).status_code == 201
+
+    def resolve_first(indexes: Indexes, given: AskedIndex) -> AskedIndex:
+        found = resolve(indexes, given)
+        if http.delete(f"/v1/maps/{name}").status_code == 204:
+            assert http.put(f"/v1/aliases/{name}", json={"map": there}).status_code == 201
+        return found
+
+    monkeypatch.setattr(Indexes, "resolve", resolve_first)
+    service = Container(Settings(redis_url=running.socket))
+    record, _ = service.indexes.create(f"{there}-4", AskedIndex(map=name), None)
+    assert record.map == there
 
 
 @pytest.mark.parametrize("prefer", ["wait=60", "respond-async"])

@@ -3,8 +3,8 @@
 import random
 from collections.abc import Callable
 from datetime import timedelta
-from hashlib import sha1
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -15,8 +15,6 @@ from app.store.account import Account, Quota, Usage
 from app.store.connection import connect
 from app.store.errors import Gone, QuotaExceeded
 from app.store.indexes import (
-    BASE_BYTES,
-    BASE_NAMES,
     BLOCK,
     ENTRY_BYTES,
     KEY_BYTES,
@@ -56,7 +54,7 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
         else:
             for i in rng.sample(range(400), 40):
                 gone = truth.pop(entry(i).id, None)
-                assert indexes.remove(made, entry(i).id, rng.choice(["", "a", "b"])) == (gone is not None)
+                assert indexes.remove(made, entry(i).id) == (gone is not None)
         assert held(indexes, made) == {key: one.row for key, one in truth.items()}
         assert_true(client)
     rows = indexes.rows(made, [*truth, b"sother"], tags=True)
@@ -78,43 +76,97 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
     assert (there[1].size, there[1].nbytes) == (0, 0)
 
 
-def test_what_an_index_holds_counts_against_those_who_put_it_in(client: redis.Redis, indexes: IndexStore) -> None:
-    """Ids by whom they are put in, and whole blocks by whoever begins them. Each id is in a hash of its own here."""
-    account, block = Account(client), BLOCK * (8 + S)
+def test_vectors_count_for_those_who_put_them_in(client: redis.Redis, indexes: IndexStore) -> None:
+    """Codes and ids of vectors; what else an index takes counts for its owner."""
+    account = Account(client)
     made = indexes.create(new_index(ttl=100), "maker")
-    own = f"bochner:{{index:i}}:{made.token}"
-    base, a_key = BASE_BYTES + BASE_NAMES * len(own), KEY_BYTES + len(f"{own}:slots.000")
-    an_id = ENTRY_BYTES + 2 * len(entry(100).id) + a_key
-    apart = {sha1(entry(i).id, usedforsecurity=False).hexdigest()[:3]: entry(i) for i in range(999, 99, -1)}
-    some = [*apart.values()]
-    account.allow("b", Quota(2 * block + 256 * an_id))
+    each = 8 + S + ENTRY_BYTES + 2 * len(entry(100).id)
+    some = [entry(i) for i in range(100, 999)]
+    account.allow("b", Quota(250 * each))
     indexes.upsert(made, some[0:100], by="maker")
     with pytest.raises(QuotaExceeded, match="key_bytes"):
-        indexes.upsert(made, some[50:385], by="b")
+        indexes.upsert(made, some[50:351], by="b")
     indexes.upsert(made, some[50:350], by="b")
     indexes.upsert(made, some[350:351], by="c")
 
     def kept() -> list[int]:
         assert_true(client)
-        maker, *others = (account.usage(who).nbytes for who in ("maker", "b", "c"))
-        return [maker - base * account.usage("maker").names, *others]
+        return [account.usage(who).nbytes for who in ("b", "c")]
 
-    assert kept() == [block + 100 * an_id, 2 * block + 250 * an_id, an_id]
+    assert kept() == [250 * each, each]
     assert account.usage("maker").names == 1
-    indexes.remove(made, some[0].id, "b")  # whoever takes out makes room for itself
-    assert kept() == [block + 100 * an_id, 2 * block + 249 * an_id, an_id]
-    for one in some[1:340]:
-        indexes.remove(made, one.id, "maker")  # and may take from others, once nothing of its own is left
-    assert sum(kept()) == block + 11 * an_id
-    assert kept()[0] == 0
+    indexes.remove(made, some[0].id)  # the last vector, that of c, moves
+    assert kept() == [250 * each, each]
+    indexes.remove_many(made, [one.id for one in some[90:110]])
+    assert kept() == [240 * each, each]
+    indexes.remove(made, some[350].id)
+    assert kept() == [240 * each, 0]
     assert indexes.renew(made, 200) is not None
-    assert kept()[0] == 0
+    assert kept() == [240 * each, 0]
     indexes.delete("i")
-    assert kept() == [0, 0, 0]
+    assert kept() == [0, 0]
     again = indexes.create(new_index(ttl=100), "maker")
     indexes.upsert(again, [entry(i) for i in range(10, 60)], by="b")
     pass_time(client)
-    assert kept() == [0, 0, 0]
+    assert kept() == [0, 0]
+
+
+def test_vectors_count_for_those_who_put_them_in_last_whatever_is_removed(
+    client: redis.Redis, indexes: IndexStore
+) -> None:
+    account, rng, truth = Account(client), random.Random(5), dict[bytes, tuple[str, int]]()
+    made = indexes.create(new_index(keep="vectors"), "maker")
+    for _ in range(60):
+        who, some = rng.choice(["maker", "b", "c", ""]), rng.sample(range(3000), rng.randrange(1, 400))
+        if rng.random() < 0.6:
+            put = [entry(i, vector=rng.randbytes(rng.randrange(1, 40))) for i in some]
+            indexes.upsert(made, put, by=who)
+            truth |= {one.id: (who, 8 + S + 2 * ENTRY_BYTES + 2 * len(one.id) + len(one.vector)) for one in put}
+            indexes.upsert(made, [entry(i, 5) for i in some], by="other")  # new codes alone
+        else:
+            indexes.remove_many(made, [entry(i).id for i in some])
+            truth = {key: one for key, one in truth.items() if key not in {entry(i).id for i in some}}
+        assert_true(client)
+        for owner in ("b", "c", ""):
+            wanted = sum(nbytes for of, nbytes in truth.values() if of == owner)
+            assert owner == "" or account.usage(owner).nbytes == wanted
+    assert account.usage("other").nbytes == 0
+    assert len(truth) > BLOCK
+    account.allow("full", Quota(100))
+    with pytest.raises(QuotaExceeded, match="key_bytes"):  # of the same length, so the index would not grow
+        indexes.upsert(made, [entry(i, vector=b"v" * 60) for i in range(3000) if entry(i).id in truth][:1], by="full")
+
+
+def test_a_change_that_is_repeated_after_a_lost_reply_is_not_made_again(
+    client: redis.Redis, indexes: IndexStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripts = {name: getattr(indexes, name) for name in ("_upsert", "_remove", "_create")}
+
+    def lost(name: str, meanwhile: Callable[[], object]) -> None:
+        def twice(**given: Any) -> Any:
+            monkeypatch.setattr(indexes, name, scripts[name])
+            scripts[name](**given)
+            meanwhile()
+            return scripts[name](**given)
+
+        monkeypatch.setattr(indexes, name, twice)
+
+    made = indexes.create(new_index())
+    lost("_upsert", lambda: indexes.remove(made, entry(1).id))
+    assert indexes.upsert(made, [entry(1), entry(2)])
+    assert [*held(indexes, made)] == [entry(2).id]
+    state = indexes.look("i", made)
+    assert state is not None
+    lost("_upsert", lambda: None)
+    assert indexes.upsert(made, [entry(3)], revision=state[1].revision)
+    lost("_remove", lambda: indexes.upsert(made, [entry(2)]))
+    assert indexes.remove_many(made, [entry(2).id, entry(9).id]) == [True, False]
+    assert {*held(indexes, made)} == {entry(2).id, entry(3).id}
+    lost("_create", lambda: indexes.delete("j"))
+    with pytest.raises(Gone):
+        indexes.create(new_index("j"))
+    assert indexes.look("j") is None
+    assert_true(client)
 
 
 def test_nothing_is_left_of_an_index_that_is_deleted(client: redis.Redis, indexes: IndexStore) -> None:

@@ -238,10 +238,10 @@ async def count_vectors(name: IndexName, request: Request, context: Admitted) ->
 async def delete_vectors(name: IndexName, request: Request, context: Admitted) -> DeletedVectors:
     """Delete vectors of an index, by their ids or by a filter of their tags. Nothing of them is kept."""
     posted_format(request, (JSON,))
-    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+    body = await bodies.read(request, context, context.limits.check_options)
 
     def work() -> DeletedVectors:
-        deleted, missing = context.index_vectors.remove_many(name, bodies.parse(DeleteOptions, body), owner)
+        deleted, missing = context.index_vectors.remove_many(name, bodies.parse(DeleteOptions, body))
         return DeletedVectors(deleted=deleted, missing=missing)
 
     return await context.admission.compute(work)
@@ -282,13 +282,12 @@ async def get_vector(
 async def delete_vector(
     name: IndexName,
     id: VectorId,  # noqa: A002
-    request: Request,
     context: ContextOf,
     kind: Kind = None,
 ) -> None:
     """Remove a vector from an index. Nothing of it is kept."""
     vector_id = _vector_id(id, kind)
-    await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id, owner_of(request)))
+    await context.admission.ask(lambda: context.index_vectors.remove(name, vector_id))
 
 
 @router.post("/{name}/search", operation_id="search_index", response_model=SearchAnswer, openapi_extra=SEARCH_BODY)

@@ -52,13 +52,13 @@ local function of_job(entry) return string.find(entry, ROOT .. '{job:', 1, true)
 -- The entry of everything that a thing has, by the key of its manifest, and that of any piece.
 local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
 local function entry_of(piece) return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', '')) end
--- The limit that so much more would pass, and its value; nil if there is room.
-local function passed(owner, bytes, names, most_bytes, most_names)
+-- The limit that so much more would pass, and its value; nil if there is room. Of the bytes, the owner may get others.
+local function passed(owner, bytes, names, most_bytes, most_names, own_bytes)
   local limits = {
     {'max_store_bytes', 'bytes', bytes, most_bytes}, {'max_store_names', 'names', names, most_names},
   }
   if owner ~= '' then
-    for what, wanted in pairs({bytes = bytes, names = names}) do
+    for what, wanted in pairs({bytes = own_bytes or bytes, names = names}) do
       local most = redis.call('HGET', SUMS, 'max_' .. what .. ' ' .. owner)
       if what == 'names' and most_names ~= '' then  -- no more than it leaves to others
         most = math.min(tonumber(most) or math.huge, most_names - (redis.call('HGET', SUMS, 'names') or 0))

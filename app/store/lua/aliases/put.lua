@@ -4,6 +4,8 @@
 local stored, found = manifest(KEYS[1])
 local other, there = manifest(KEYS[3])
 if there.alias_of then return {false, other} end
+local made = 'made ' .. cjson.decode(ARGV[1]).token
+if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ''} end  -- and deleted since
 local is_free = ARGV[3] == '' and (not stored or failed(found))
 if not is_free and stored ~= ARGV[3] then return {false, stored or ''} end
 sweep()
@@ -16,4 +18,5 @@ redis.call('DEL', (string.gsub(KEYS[1], 'manifest$', 'pins')))  -- of a thing th
 redis.call('SET', KEYS[1], ARGV[1])
 redis.call('ZADD', KEYS[2], 0, ARGV[2])
 book(entry_at(KEYS[1], cjson.decode(ARGV[1]).token), ARGV[5], 1, ARGV[4])
+leave(made)
 return {false, ARGV[1]}

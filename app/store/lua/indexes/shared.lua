@@ -67,7 +67,7 @@ local function with_all_keys(call)
     if #some >= 500 then call(some) some = {} end
   end
   for block = 0, n_blocks(state('size')) - 1 do
-    for _, part in ipairs({'codes.', 'ids.', 'vectors.'}) do take(at(part .. block)) end
+    for _, part in ipairs({'codes.', 'ids.', 'vectors.', 'by.'}) do take(at(part .. block)) end
   end
   for bucket = 0, 4095 do take(at(string.format('slots.%03x', bucket))) end
   call(some)
@@ -97,15 +97,38 @@ local function with_all_entries(call)
   call(own)
   for who in pairs(shares()) do call(own .. ' ' .. who) end
 end
--- Enters the bytes of an index that somebody has changed by so many.
-local function share_out(bytes, who, grown)
-  local found, owned = shares(), bytes
-  if who ~= owner() then found[who] = (found[who] or 0) + grown end
-  for other, before in pairs(found) do
+-- The number of an owner in the index: 0 for that of the index, nil for one who has put nothing in.
+local function number_of(who)
+  return who == owner() and 0 or tonumber(redis.call('HGET', at('state'), 'number of ' .. who))
+end
+local function new_number(who)
+  local number = redis.call('HINCRBY', at('state'), 'numbers', 1)
+  redis.call('HSET', at('state'), 'number of ' .. who, number, 'number ' .. number, who)
+  return number
+end
+-- The number of whoever has put in the vector of a slot. Blocks have two bytes for each slot, or none for zeros alone.
+local function putter(slot)
+  local start = slot % BLOCK * 2
+  local found = redis.call('GETRANGE', at('by.' .. math.floor(slot / BLOCK)), start, start + 1)
+  return #found == 2 and struct.unpack('<I2', found) or 0
+end
+local function set_putter(slot, number)
+  local key = at('by.' .. math.floor(slot / BLOCK))
+  if number == 0 and redis.call('EXISTS', key) == 0 then return end
+  redis.call('SETRANGE', touch(key), slot % BLOCK * 2, struct.pack('<I2', number % 65536))
+end
+-- Enters the bytes of an index, given by how many those of some owners, by their numbers, have changed.
+local function share_out(bytes, grown)
+  local before, found, owned = shares(), shares(), bytes
+  for number, by in pairs(grown) do
+    local who = number > 0 and redis.call('HGET', at('state'), 'number ' .. number)
+    if who then found[who] = (found[who] or 0) + by end
+  end
+  for other, wanted in pairs(found) do
     local field, entry = 'of ' .. other, own .. ' ' .. other
-    local share = math.max(0, math.min(before, owned))
+    local share = math.max(0, math.min(wanted, owned))
     owned = owned - share
-    if other ~= who and share == before then
+    if share == before[other] then
       -- as it is already
     elseif share > 0 then
       redis.call('HSET', at('state'), field, share)
@@ -119,8 +142,14 @@ local function share_out(bytes, who, grown)
   book(own, owned + base(), 1, owner())
   lives_as(own, KEYS[1])
 end
--- Notes a change of some blocks, and what the index is from now on, by whom, and how much it has grown.
-local function changed(blocks, size, bytes, of_ids, who, grown)
+-- The latest changes, so that one that the client library repeats after a lost reply is not made again.
+local function is_repeated(receipt) return string.find(redis.call('GET', at('receipts')) or '', receipt, 1, true) end
+local function keep(receipt)
+  local latest = string.sub((redis.call('GET', at('receipts')) or '') .. receipt, -128 * #receipt)
+  redis.call('SET', at('receipts'), latest, 'EX', RECEIPT_SECONDS)
+end
+-- Notes a change of some blocks, what the index is from now on, and by how many bytes those of owners have grown.
+local function changed(blocks, size, bytes, of_ids, grown)
   -- A store that came back as it was before must not repeat the revisions that processes have read from it.
   local revision = math.max(state('revision') + 1, math.floor(1000000 * now()))
   local written = struct.pack('<I4', revision % 4294967296)
@@ -129,6 +158,6 @@ local function changed(blocks, size, bytes, of_ids, who, grown)
   end
   local counts = {'size', size, 'revision', revision, 'bytes', bytes, 'ids', of_ids, 'ids_at', revision}
   redis.call('HSET', touch(at('state')), unpack(counts))
-  share_out(bytes, who, grown)
+  share_out(bytes, grown)
   live_on()
 end

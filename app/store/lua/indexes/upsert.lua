@@ -1,25 +1,31 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any); then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is
+-- ('' for any), receipt; then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is
 -- there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it
 -- has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the
 -- revision is another; nil if the index is gone.
 if not is_there() then return false end
+if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
-local BY, FIRST, stride, size, bytes = ARGV[7], 9, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[7], 10, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
-local grown, changes, texts, begun = 0, {}, {}, {}
+local grown, changes, texts, begun, is_kept = 0, {}, {}, {}, ARGV[3] == '1'
+-- A vector counts for whoever has put it in last: bytes of others that are replaced, by their numbers, and all of BY.
+local replaced, put, number = {}, 0, number_of(BY)
 for i = FIRST, #ARGV, 4 do
   local id, vector = ARGV[i], ARGV[i + 2]
   local bucket = bucket_of(id)
   local slot = tonumber(redis.call('HGET', bucket, id))
   slots[i] = slot
   if not slot then
-    n_new, grown, of_ids = n_new + 1, grown + bytes_beside(id, ARGV[3] == '1' and #vector), of_ids + 2 + #id
+    n_new, grown, of_ids = n_new + 1, grown + bytes_beside(id, is_kept and #vector), of_ids + 2 + #id
+    put = put + stride + bytes_beside(id, is_kept and #vector)
     local is_new = not begun[bucket] and redis.call('EXISTS', bucket) == 0
     if is_new then begun[bucket], grown = true, grown + KEY + #bucket end
   elseif #vector > 0 then
-    grown = grown + #vector - redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
+    local old, by = redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK), putter(slot)
+    grown, put = grown + #vector - old, put + stride + bytes_beside(id, #vector)
+    replaced[by] = (replaced[by] or 0) - stride - bytes_beside(id, old)
   end
   if #ARGV[i + 1] == stride then
     local mark, start = string.sub(ARGV[i + 1], 1, MARK), slot and slot % BLOCK * stride
@@ -37,14 +43,24 @@ if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
-local limit = passed(BY, grown, 0, ARGV[4], '')
+put = put + of_tags + (replaced[number] or 0)
+local own = number ~= 0 and put or grown
+if number == 0 then
+  for by, less in pairs(replaced) do own = own - (by ~= 0 and less or 0) end
+end
+local limit = passed(BY, grown, 0, ARGV[4], '', own)
 if limit then return limit end
+number = number or new_number(BY)
+replaced[number] = put
 local blocks, ids = {}, {}
 for i = FIRST, #ARGV, 4 do
   local id, slot = ARGV[i], slots[i]
   if not slot then
     slot, size = size, size + 1
     redis.call('HSET', touch(bucket_of(id)), id, slot)
+    set_putter(slot, number)
+  elseif #ARGV[i + 2] > 0 then
+    set_putter(slot, number)
   end
   local block, place = math.floor(slot / BLOCK), slot % BLOCK
   local codes, row = touch(at('codes.' .. block)), ARGV[i + 1]
@@ -63,5 +79,6 @@ for block, more in pairs(ids) do
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
 write_tags(tags, in_memory)
-changed(blocks, size, bytes + grown, of_ids, BY, grown)
+keep(ARGV[9])
+changed(blocks, size, bytes + grown, of_ids, replaced)
 return {''}

@@ -1,8 +1,8 @@
 -- KEYS: manifest, index, chunks. ARGV: manifest, name, receipt, entries. Returns 1 if this call, or the first try of it,
--- has deleted the thing. What is pinned is not deleted.
+-- has deleted the thing. What is pinned is not deleted; nothing refers to an alias.
 if redis.call('EXISTS', receipt(ARGV[3])) == 1 then return 1 end
 local stored, found = manifest(KEYS[1])
-if stored ~= ARGV[1] or is_pinned() then return 0 end
+if stored ~= ARGV[1] or not found.alias_of and is_pinned() then return 0 end
 redis.call('DEL', KEYS[1])
 drop_spec(KEYS[1], found)
 redis.call('ZREM', KEYS[2], ARGV[2])
