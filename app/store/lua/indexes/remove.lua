@@ -1,6 +1,6 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, receipt; then for each vector its id,
--- and the mark of the tags that it must have ('' for any). Returns for each 1 if this call, or
--- the first try of it, has deleted it, 0 if there is none, or none with these tags; nil if the index is gone.
+-- and the mark of the tags that it must have ('' for any). Returns for each 1 if this call, or the first try of it, has
+-- deleted it, 0 if there is none, or none with these tags; nil if the index is gone.
 if not is_there() then return false end
 local stride, size, before, is_kept = tonumber(ARGV[2]), state('size'), state('size'), ARGV[3] == '1'
 local found, blocks, missing = {}, {}, at('missing.' .. ARGV[4])

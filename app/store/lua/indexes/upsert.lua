@@ -1,9 +1,9 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any), receipt; then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is
--- there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it
--- has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the
--- revision is another; nil if the index is gone.
+-- ('' for any), receipt; then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep
+-- what is there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags
+-- that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if
+-- the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
