@@ -53,9 +53,9 @@ def job_handlers(settings: Settings) -> Handlers:
         map_creation.KIND: partial(
             map_creation.build_reservation, services.map_store, services.datasets, settings.threads
         ),
-        DIAGNOSE: partial(_measure, services, partial(_diagnostic, services)),
-        RECOMMEND: partial(_measure, services, partial(_recommendation, services)),
-        ADVISE: partial(_measure, services, partial(_advice, services)),
+        DIAGNOSE: partial(_measure, partial(_diagnostic, services)),
+        RECOMMEND: partial(_measure, partial(_recommendation, services)),
+        ADVISE: partial(_measure, partial(_advice, services)),
         index_jobs.PUT_INDEX: services.index_creation.go_on,
         index_duplicates.DUPLICATES: lambda payload, context: {
             Json.media_type: services.duplicates.answer(payload, context)
@@ -89,13 +89,8 @@ def _advice(services: Container, context: JobContext) -> Measurement:
     return services.adviser.measurement(AdviceOptions.model_validate_json(context.payload["options"]))
 
 
-def _measure(
-    services: Container,
-    prepare: Callable[[JobContext], Measurement],
-    payload: Mapping[str, Any],
-    context: JobContext,
-) -> Result:
-    """Run a measurement and return its result as bodies by media type. A map that it uses does not expire meanwhile.
+def _measure(prepare: Callable[[JobContext], Measurement], payload: Mapping[str, Any], context: JobContext) -> Result:
+    """Run a measurement and return its result as bodies by media type.
 
     Raises InvalidInput if a map or dataset is missing, not ready, or no longer the one that the request referred to.
     """
@@ -104,10 +99,7 @@ def _measure(
     except (MapNotFound, DatasetNotFound, MapNotReady) as error:
         raise InvalidInput(str(error)) from error
     measurement.check_same(payload["digests"])
-    subject = services.map_store.find(payload["map"]) if "map" in payload else None
-    with services.map_store.using(*([] if subject is None else [subject])):
-        finding = measurement.run(context)
-    written = option_bodies.writers(finding, measurement.warnings)
+    written = option_bodies.writers(measurement.run(context), measurement.warnings)
     return {media_type: write() for media_type, write in written.items()}
 
 

@@ -34,9 +34,9 @@ def _of_index(client: redis.Redis, state: bytes) -> int:
     vectors = [one for key in client.scan_iter(match=own + b":vectors.*") for one in client.hvals(key)]
     size, manifest = sum(map(len, ids.values())), client.get(own.rsplit(b":", 1)[0] + b":manifest")
     row = 8 + IndexManifest.parse(cast(bytes, manifest)).code_bytes
-    tags = client.hvals(own + b":tags")
+    tags, of_others = client.hvals(own + b":tags"), client.hlen((own + b":tags_by").decode())
     of_ids = sum(2 * len(one) for some in ids.values() for one in some)
-    entries = ENTRY_BYTES * (size + len(vectors) + len(tags))
+    entries = ENTRY_BYTES * (size + len(vectors) + len(tags) + of_others)
     of_keys = sum(KEY_BYTES + len(key) for key in ids)
     base = BASE_BYTES + BASE_NAMES * len(own)
     return base + -(-size // BLOCK) * BLOCK * row + of_ids + of_keys + entries + sum(map(len, [*vectors, *tags]))

@@ -222,7 +222,7 @@ def fit_input(
     reach = np.maximum(np.abs(least), np.abs(most))
     with np.errstate(over="ignore"):  # the error names the column
         span = most - least
-    if (fit is not Fit.max_abs or missing == "mean") and span.max() > _WIDEST:
+    if (fit is not Fit.max_abs or missing in ("mean", "median")) and span.max() > _WIDEST:
         raise InvalidInput(
             f"column {np.argmax(span)} spans {span.max():.3g}; the most is {_WIDEST:.0e}", "/input/dataset"
         )

@@ -145,7 +145,7 @@ class IndexUpserts:
                     entries.append(Entry(one.id, mark + one.row[MARK_BYTES:], b"", text))
                     nbytes += len(one.row) + len(text)
                     self._limits.check_batch_bytes(nbytes)
-            if entries and not self.store(opened, entries, owner, opened.state.revision):
+            if entries and not self.store(opened, entries, owner, opened.state.revision, tags_alone=True):
                 return None
             return len(entries), missing
 
@@ -219,11 +219,19 @@ class IndexUpserts:
             opened = again
         return found
 
-    def store(self, opened: OpenIndex, entries: list[Entry], owner: str, revision: int | None = None) -> bool:
+    def store(
+        self,
+        opened: OpenIndex,
+        entries: list[Entry],
+        owner: str,
+        revision: int | None = None,
+        *,
+        tags_alone: bool = False,
+    ) -> bool:
         """Store vectors, all of them or none; see `IndexStore.upsert`. TooLarge if a process has no room for them."""
         room = self._images.room(opened.manifest)
         try:
-            return self._store.upsert(opened.manifest, entries, room, owner, revision)
+            return self._store.upsert(opened.manifest, entries, room, owner, revision, tags_alone=tags_alone)
         except IndexFull as full:
             raise self._images.refusal(full) from full
 

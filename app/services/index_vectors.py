@@ -69,10 +69,11 @@ class IndexVectors:
         opened, slots, ids, marks = latest(choose)
         removed, order = np.zeros(len(ids), np.bool_), _order_of_removal(slots, opened.state.size)
         try:
-            for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
-                some = order[part]
-                of_some = None if marks is None else [marks[i] for i in some]
-                removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], of_some)
+            with self._store.using(opened.manifest):
+                for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
+                    some = order[part]
+                    of_some = None if marks is None else [marks[i] for i in some]
+                    removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], of_some)
         except Gone:
             raise IndexNotFound(name) from None
         missing = [one for one, there in zip(asked.ids or (), removed, strict=False) if not there]
@@ -163,7 +164,8 @@ class IndexVectors:
 
         def look() -> tuple[list[Result], str | None, Warnings]:
             opened = self._indexes.open(name)
-            with self._images.looked_at(opened.manifest, opened.state) as image:
+            seen = self._images.looked_at(opened.manifest, opened.state)
+            with self._store.using(opened.manifest), seen as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
                 found = Search(self._store, self._limits, opened, image, options, self._threads, as_text)
                 if posted is None:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import partial
 from importlib.metadata import version
@@ -152,6 +152,8 @@ class OpenMap(NamedTuple):
     name: str
     digest: str
     feature_map: FeatureMap
+    in_use: Callable[[], AbstractContextManager[None]]
+    """Returns a block during which the map does not expire."""
 
 
 class ArrayKind(NamedTuple):
@@ -260,7 +262,7 @@ class Maps:
 
         def read() -> OpenMap:
             manifest = self._use(name)
-            return OpenMap(manifest.name, manifest.digest, self._open(manifest))
+            return OpenMap(manifest.name, manifest.digest, self._open(manifest), partial(self._store.using, manifest))
 
         return latest(read)
 
@@ -299,7 +301,7 @@ class Maps:
         if entry is not None and entry.nbytes > self._limits.max_result_bytes:
             check(ArrayKind(manifest.digest, np.dtype(entry.dtype), True))
             return self._in_blocks(manifest, array_name)
-        _, digest, found = self.open(name)
+        _, digest, found, _ = self.open(name)
         if array_name not in found.arrays:
             raise ArrayNotFound(f"map {name!r} has no {array_name}; it has {', '.join(sorted(found.arrays))}")
         dtype = {**found.frozen(found.spec), **found.computed}[array_name].dtype

@@ -81,7 +81,7 @@ class Adviser(NamedTuple):
             check(feature_map, int(rows.shape[0]), options.k)
 
         def run(progress: Progress) -> Finding[Advice]:
-            with at_their_datasets(given.references):
+            with subject.in_use(), at_their_datasets(given.references):
                 return advise(feature_map, rows, options, progress, self.threads)
 
         return Measurement(
@@ -119,7 +119,7 @@ class Measurements(NamedTuple):
         self.limits.check_result(diagnostic.made_rows_bytes(feature_map))
 
         def run(progress: Progress) -> Finding[Mapping[str, object]]:
-            with at_their_datasets(given.references):
+            with subject.in_use(), at_their_datasets(given.references):
                 return _add_title(diagnostic.run(feature_map, rows, progress, self.threads), subject)
 
         return Measurement(

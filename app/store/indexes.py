@@ -13,7 +13,8 @@ higher after each change. Each vector has a slot, a number from 0 up to the size
 - `slots.<bucket>`: hashes from ids to slots, 4,096 of them, so that each is short enough for the compact encoding;
 - `vectors.<block>`: a hash from positions in a block to vectors, if the index keeps vectors.
 
-`tags` is a hash from marks to sets of tags: in four bytes how many vectors have the set, then a JSON list. Vectors of
+`tags_by` has the numbers of owners who have put in sets of tags, other than the owner of the index. `tags` is a hash
+from marks to sets of tags: in four bytes how many vectors have the set, then a JSON list. Vectors of
 earlier versions, which had one tag at most, may have a mark that is not in it.
 
 While a job holds a name, only the manifest exists; the index starts empty once the job has found its bands.
@@ -251,11 +252,14 @@ class IndexStore(LivingStore[IndexManifest]):
         room: Room | None = None,
         by: str = "",
         revision: int | None = None,
+        *,
+        tags_alone: bool = False,
     ) -> bool:
         """Store vectors, replacing those with the same ids: all of them, or none. Ids must be distinct.
 
-        In the account, the vectors count for the owner `by` until they are removed, or others put them again. Returns
-        False, and stores none, if a revision is given that is not that of the index.
+        In the account, the vectors count for the owner `by` until they are removed, or others put them again. That they
+        get other tags alone changes that only for sets of tags, which count for who puts them in first. Returns False,
+        and stores none, if a revision is given that is not that of the index.
 
         Raises:
             QuotaExceeded: there is no room for the vectors.
@@ -265,10 +269,12 @@ class IndexStore(LivingStore[IndexManifest]):
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) + len(one.tags) for one in entries)
         check_room(self._client, nbytes)
-        if self._account.is_spread:
-            self._account.check(nbytes, by, names=0)
+        if self._account.is_spread:  # what the script will count at most, except for the rest of a block
+            beside = 2 * ENTRY_BYTES + KEY_BYTES + len(self._at(manifest, "slots.000"))
+            self._account.check(nbytes + beside * len(entries), by, names=0)
         args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
         args += [self._account.most[0], *(room or ("", "")), by, "" if revision is None else revision, _receipt()]
+        args.append("1" if tags_alone else "")
         for entry in entries:
             args += entry
         with store_errors():

@@ -18,14 +18,16 @@ import asyncio
 import hashlib
 import logging
 import secrets
+import time
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from itertools import accumulate, chain
 from math import prod
-from threading import Event, Thread
+from threading import Lock, Thread
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -492,6 +494,12 @@ L = TypeVar("L", bound=LivingManifest)
 class LivingStore(NamedStore[L]):
     """Store of things with a time to live: renews them and reserves names; see `NamedStore` for the rest."""
 
+    def __init__(self, client: redis.Redis, manifest: type[L], quota: Quota = account.UNLIMITED) -> None:
+        super().__init__(client, manifest, quota)
+        self._using, self._noter = Lock(), cast("Thread | None", None)
+        self._used = Counter[tuple[str, str]]()
+        """Names and tokens of what is in use, and how often."""
+
     @acknowledge()
     def renew(self, there: L, ttl: int | None) -> L | None:
         """Make a thing live for `ttl` seconds after this and each later use; None for ever.
@@ -512,25 +520,32 @@ class LivingStore(NamedStore[L]):
     @contextmanager
     def using(self, *things: L) -> Iterator[None]:
         """Record that things are in use for as long as a block runs, so that none of them expires meanwhile."""
-        ended, living = Event(), [one for one in things if one.ttl is not None]
-
-        def note() -> None:
-            while not ended.wait(_NOTE_SECONDS):
-                for there in living:
-                    with suppress(StoreUnavailable, StoreDamaged, NewerVersion, IsAlias):
-                        found = self.find_own(there.name)
-                        if found is not None and found.token == there.token and found.is_due:
-                            self.note_use(found)
-
-        thread = Thread(target=note, name="uses", daemon=True)
-        if living:
-            thread.start()
+        these = Counter((one.name, one.token) for one in things)
+        with self._using:
+            self._used += these
+            if self._noter is None or not self._noter.is_alive():
+                self._noter = Thread(target=self._note_uses, name="uses", daemon=True)
+                self._noter.start()
         try:
             yield
         finally:
-            ended.set()
-            if living:
-                thread.join()
+            with self._using:
+                self._used -= these
+
+    def _note_uses(self) -> None:
+        """Note the uses of what is in use now and then, until nothing is. What is gone is left to who uses it."""
+        while True:
+            time.sleep(_NOTE_SECONDS)
+            with self._using:
+                used = [*self._used]
+                if not used:
+                    self._noter = None
+                    return
+            for name, token in used:
+                with suppress(StoreUnavailable, StoreDamaged, NewerVersion, IsAlias):
+                    found = self.find_own(name)
+                    if found is not None and found.token == token and found.is_due:
+                        self.note_use(found)
 
     @staticmethod
     def _living(found: L, ttl: int | None) -> tuple[dict[str, Any], int | None]:

@@ -8,7 +8,7 @@ from scipy import sparse
 from sklearn import preprocessing
 
 from app.core.errors import InvalidInput
-from app.core.input import Fit, Input, fit_input, mostly_missing
+from app.core.input import Fit, Input, MissingOfRows, fit_input, mostly_missing
 from app.core.spec import MapSpec
 from service_tests.cases import each
 
@@ -206,6 +206,11 @@ def test_sparse_rows_are_fitted_without_a_center_only() -> None:
 def test_what_cannot_be_fitted_is_refused_by_name() -> None:
     with pytest.raises(InvalidInput, match="column 1 spans 2e\\+200"):
         fit_input(Fit.standardize, np.array([[0.0, -1e200], [1.0, 1e200]]))
+    wide: MissingOfRows
+    for wide in ("mean", "median"):
+        with pytest.raises(InvalidInput, match="column 0 spans inf"):
+            fit_input(Fit.max_abs, np.array([[1.7e308], [-1.7e308]]), wide)
+    assert fit_input(Fit.max_abs, np.array([[1.7e308], [-1.7e308]])).scale == (1.7e308,)
     with pytest.raises(InvalidInput, match="up to 65536 columns"):
         fit_input(Fit.max_abs, sparse.csr_array((2, 65537), dtype=np.float64))
 

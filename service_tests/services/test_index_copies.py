@@ -154,7 +154,7 @@ def test_changes_made_in_both_while_the_job_runs_are_in_both(
     """Each in the index first, then in the copy, after the job has read the vectors and before it puts them."""
     rng, store = np.random.default_rng(9), IndexUpserts.store
 
-    def change_first(upserts: IndexUpserts, opened: OpenIndex, entries: list[Entry], *more: Any) -> bool:
+    def change_first(upserts: IndexUpserts, opened: OpenIndex, entries: list[Entry], *more: Any, **named: Any) -> bool:
         if opened.manifest.name == "copy" and entries[0].id not in changing:
             changing.update(one.id for one in entries)
             for what, entry in enumerate(entries[:8]):
@@ -167,7 +167,7 @@ def test_changes_made_in_both_while_the_job_runs_are_in_both(
                         service.index_vectors.remove_many(name, DeleteOptions(ids=(one,)))
                     elif what % 4 == 2:
                         service.index_upserts.change_tags(name, TagChanges(ids=(one,), add_tags=("also",)))
-        return store(upserts, opened, entries, *more)
+        return store(upserts, opened, entries, *more, **named)
 
     changing = set[bytes]()
     monkeypatch.setattr(IndexUpserts, "store", change_first)

@@ -140,4 +140,6 @@ def test_indexes_in_use_do_not_expire(store_url: str, monkeypatch: pytest.Monkey
     copy = service.indexes.open("copy").manifest.token
     service.copies.copy({"from": ["i", token], "to": ["copy", copy]}, Progress(), "")
     service.index_upserts.upsert("i", lambda *_: Batch(rows, [*range(N)], None))
-    assert used == [{"i"}, {"i"}, {"i", "copy"}, {"i"}]
+    service.index_vectors.remove_many("i", DeleteOptions(ids=(1, 2)))
+    service.index_vectors.search("i", lambda _: (SearchOptions(ids=(3,)), None))
+    assert used == [{"i"}, {"i"}, {"i", "copy"}, {"i"}, {"i"}, {"i"}]

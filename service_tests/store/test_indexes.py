@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import redis
@@ -82,7 +82,7 @@ def test_vectors_count_for_those_who_put_them_in(client: redis.Redis, indexes: I
     made = indexes.create(new_index(ttl=100), "maker")
     each = 8 + S + ENTRY_BYTES + 2 * len(entry(100).id)
     some = [entry(i) for i in range(100, 999)]
-    account.allow("b", Quota(250 * each))
+    account.allow("b", Quota(300 * each))
     indexes.upsert(made, some[0:100], by="maker")
     with pytest.raises(QuotaExceeded, match="key_bytes"):
         indexes.upsert(made, some[50:351], by="b")
@@ -93,16 +93,16 @@ def test_vectors_count_for_those_who_put_them_in(client: redis.Redis, indexes: I
         assert_true(client)
         return [account.usage(who).nbytes for who in ("b", "c")]
 
-    assert kept() == [250 * each, each]
+    assert kept() == [300 * each, each]
     assert account.usage("maker").names == 1
     indexes.remove(made, some[0].id)  # the last vector, that of c, moves
-    assert kept() == [250 * each, each]
+    assert kept() == [300 * each, each]
     indexes.remove_many(made, [one.id for one in some[90:110]])
-    assert kept() == [240 * each, each]
+    assert kept() == [280 * each, each]
     indexes.remove(made, some[350].id)
-    assert kept() == [240 * each, 0]
+    assert kept() == [280 * each, 0]
     assert indexes.renew(made, 200) is not None
-    assert kept() == [240 * each, 0]
+    assert kept() == [280 * each, 0]
     indexes.delete("i")
     assert kept() == [0, 0]
     again = indexes.create(new_index(ttl=100), "maker")
@@ -111,30 +111,47 @@ def test_vectors_count_for_those_who_put_them_in(client: redis.Redis, indexes: I
     assert kept() == [0, 0]
 
 
-def test_vectors_count_for_those_who_put_them_in_last_whatever_is_removed(
-    client: redis.Redis, indexes: IndexStore
+@pytest.mark.parametrize("keep", ["codes", "vectors"])
+def test_vectors_and_tags_count_for_those_who_put_them_in(
+    client: redis.Redis, indexes: IndexStore, keep: Literal["codes", "vectors"]
 ) -> None:
-    account, rng, truth = Account(client), random.Random(5), dict[bytes, tuple[str, int]]()
-    made = indexes.create(new_index(keep="vectors"), "maker")
-    for _ in range(60):
+    """Vectors for whoever has put them in last, sets of tags for whoever has first, whatever others do."""
+    account, rng = Account(client), random.Random(5)
+    truth, sets = dict[bytes, tuple[str, int, bytes]](), dict[bytes, tuple[str, int]]()
+    made = indexes.create(new_index(keep=keep), "maker")
+    for _ in range(80):
         who, some = rng.choice(["maker", "b", "c", ""]), rng.sample(range(3000), rng.randrange(1, 400))
-        if rng.random() < 0.6:
-            put = [entry(i, vector=rng.randbytes(rng.randrange(1, 40))) for i in some]
-            indexes.upsert(made, put, by=who)
-            truth |= {one.id: (who, 8 + S + 2 * ENTRY_BYTES + 2 * len(one.id) + len(one.vector)) for one in put}
-            indexes.upsert(made, [entry(i, 5) for i in some], by="other")  # new codes alone
-        else:
-            indexes.remove_many(made, [entry(i).id for i in some])
-            truth = {key: one for key, one in truth.items() if key not in {entry(i).id for i in some}}
+        tags, text = rng.randrange(6).to_bytes(8, "little"), b'["%s"]' % (b"t" * rng.randrange(1, 9))
+        match rng.randrange(3):
+            case 0:
+                put = [entry(i, vector=b"v" * rng.randrange(1, 40) if keep == "vectors" else b"") for i in some]
+                put = [one._replace(row=tags + one.row[8:], tags=text if any(tags) else b"") for one in put]
+                indexes.upsert(made, put, by=who)
+                beside = 8 + S + ENTRY_BYTES + (ENTRY_BYTES if keep == "vectors" else 0)
+                truth |= {one.id: (who, beside + 2 * len(one.id) + len(one.vector), tags) for one in put}
+            case 1:
+                there = [one for one in map(entry, some) if one.id in truth]
+                put = [one._replace(row=tags + one.row[8:], tags=text if any(tags) else b"") for one in there]
+                indexes.upsert(made, put, by=who, tags_alone=True)
+                truth |= {one.id: (*truth[one.id][:2], tags) for one in there}
+            case _:
+                indexes.remove_many(made, [entry(i).id for i in some])
+                truth = {key: one for key, one in truth.items() if key not in {entry(i).id for i in some}}
+        used = {tags for *_, tags in truth.values() if any(tags)}
+        kept = 2 * ENTRY_BYTES + 4 + len(text)
+        sets = {tags: sets.get(tags, (who, kept)) for tags in used}
         assert_true(client)
-        for owner in ("b", "c", ""):
-            wanted = sum(nbytes for of, nbytes in truth.values() if of == owner)
-            assert owner == "" or account.usage(owner).nbytes == wanted
-    assert account.usage("other").nbytes == 0
+        for owner in ("b", "c"):
+            wanted = sum(nbytes for of, nbytes, _ in truth.values() if of == owner)
+            wanted += sum(nbytes for of, nbytes in sets.values() if of == owner)
+            assert account.usage(owner).nbytes == wanted
     assert len(truth) > BLOCK
-    account.allow("full", Quota(100))
-    with pytest.raises(QuotaExceeded, match="key_bytes"):  # of the same length, so the index would not grow
-        indexes.upsert(made, [entry(i, vector=b"v" * 60) for i in range(3000) if entry(i).id in truth][:1], by="full")
+    assert {of for of, _ in sets.values()} & {"b", "c"}
+    account.allow("full", Quota(10))
+    old = next(iter(truth))
+    one = next(one for one in map(entry, range(3000)) if one.id == old)
+    with pytest.raises(QuotaExceeded, match="key_bytes"):  # although the index would not grow
+        indexes.upsert(made, [one._replace(vector=b"v" if keep == "vectors" else b"")], by="full")
 
 
 def test_a_change_that_is_repeated_after_a_lost_reply_is_not_made_again(

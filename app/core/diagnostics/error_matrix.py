@@ -35,12 +35,13 @@ class RowVariation(NamedTuple):
     """Number of rows of equal influence that would vary as much; small if few rows make most of the error."""
 
     def interval(self, error: float, of_maps: float = 0.0) -> tuple[float, float]:
-        """Return the interval in which the error on new rows lies in 95 % of cases, by Student's t.
+        """Return the interval in which the error on as many new rows lies in 95 % of cases, by Student's t.
 
-        `of_maps` is the standard deviation of the error's logarithm over maps, if the map is a new one too.
+        The error on the new rows varies as much as the one on these. `of_maps` is the standard deviation of the
+        error's logarithm over maps, if the map is a new one too.
         """
         quantile = scipy.special.stdtrit(max(2.0, self.effective_rows - 1), (1 + _COVERED) / 2)
-        factor = float(np.exp(quantile * np.hypot(self.deviation, of_maps)))
+        factor = float(np.exp(quantile * np.hypot(np.sqrt(2) * self.deviation, of_maps)))
         return error / factor, error * factor
 
 

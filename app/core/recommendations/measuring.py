@@ -203,12 +203,23 @@ def linear_score(rows: Rows, labels: Labels, fold: Fold) -> float:
     """Return the score of ridge regression on the rows themselves, (n, d), with columns scaled to equal deviations."""
     # Of millions of columns, few rows use few.
     scaled: Any = in_shared_columns(rows, rows)[1] if isinstance(rows, sparse.csr_array) else rows.astype(np.float64)
-    trained = scaled[fold.trained]
-    means, squares = (np.asarray(one.mean(axis=0)).ravel() for one in (trained, trained * trained))
+    sizes = np.sqrt(_column_means(np.square(scaled), fold.trained))
+    for _ in range(2):  # the second mean is the rounding error of the first
+        means = _column_means(scaled, fold.trained)
+        if isinstance(scaled, np.ndarray):
+            scaled -= means
+        else:  # a column with an entry in each row; others have deviations of the size of their means
+            n_entries = np.bincount(scaled.indices, minlength=scaled.shape[1])
+            scaled.data -= np.where(n_entries == scaled.shape[0], means, 0.0)[scaled.indices]
+    squares, means = _column_means(np.square(scaled), fold.trained), _column_means(scaled, fold.trained)
     deviations = np.sqrt(np.maximum(squares - np.square(means), 0))
-    deviations[deviations <= _CUT_OFF * np.sqrt(squares)] = np.inf  # a constant column says nothing
+    deviations[deviations <= _CUT_OFF * sizes] = np.inf  # a constant column says nothing
     divide_columns(scaled, deviations)
     return labels.score(dense(scaled @ scaled.T), fold)
+
+
+def _column_means(rows: Any, some: Places) -> Matrix:
+    return np.asarray(rows[some].mean(axis=0)).ravel()
 
 
 def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:

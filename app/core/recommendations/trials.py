@@ -12,6 +12,7 @@ from typing_extensions import TypedDict
 
 from app.core.arrays import Matrix, Rows
 from app.core.building import Building
+from app.core.datasets import is_constant
 from app.core.diagnostics.error_matrix import HEAVY, RowVariation
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
@@ -419,8 +420,9 @@ def _unequal_columns(rows: Rows, kernels: Sequence[Kernel]) -> list[str]:
     are_common = any(isinstance(getattr(one, "length_scale", None), float) for one in kernels)
     if not isinstance(rows, np.ndarray) or not are_common:
         return []
-    deviations = rows.std(axis=0, dtype=np.float64)
-    deviations = deviations[deviations > 0]
+    least, most = rows.min(axis=0).astype(np.float64), rows.max(axis=0).astype(np.float64)
+    varied = ~is_constant(most - least, np.maximum(np.abs(least), np.abs(most)))
+    deviations = rows[:, varied].std(axis=0, dtype=np.float64)
     if not deviations.size or deviations.max() <= _UNEQUAL * deviations.min():
         return []
     factor = deviations.max() / deviations.min()

@@ -103,3 +103,20 @@ def test_numbers_of_any_size_are_told_as_well(scale: float) -> None:
 def test_labels_that_tell_nothing_are_refused(given: list[Any], are_numbers: bool | None, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         Labels(given, are_numbers)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("offset", [1e8, 1.7e9, 1e12])
+def test_the_linear_model_does_not_depend_on_where_columns_begin(kind: str, offset: float) -> None:
+    rng = np.random.default_rng(8)
+    rows = rng.normal(size=(300, 3))
+    rows[:, 0] *= max(1, offset / 1e9)
+    labels = Labels((rows[:, 0] / np.std(rows[:, 0]) - 2 * rows[:, 1] + 0.1 * rng.normal(size=300)).tolist())
+    fold = Fold(np.arange(100), np.arange(100, 300), np.arange(100, 300))
+    moved = rows + np.array([offset, 0, 0])
+    as_given = csr_array if kind == "sparse" else np.asarray
+    wanted = linear_score(rows, labels, fold)
+    assert wanted > 0.99
+    assert linear_score(as_given(moved), labels, fold) == pytest.approx(wanted, abs=1e-4)
+    constant = as_given(moved * [0, 1, 1] + [offset, 0, 0])
+    assert linear_score(constant, labels, fold) == pytest.approx(linear_score(rows[:, 1:], labels, fold), abs=1e-9)

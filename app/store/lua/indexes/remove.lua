@@ -59,11 +59,9 @@ local revisions = redis.call('GETRANGE', at('revisions'), 0, 4 * n_blocks(size) 
 if size == 0 then redis.call('DEL', at('revisions')) else redis.call('SET', touch(at('revisions')), revisions) end
 keep(ARGV[4])
 if before - size < #found then redis.call('SET', missing, table.concat(found), 'EX', RECEIPT_SECONDS) end
-local tags, of_tags, in_memory = counted(freed, {})
-write_tags(tags, in_memory)
--- Sets of tags that are gone counted for whoever has put in these vectors, if that was one owner.
-local one = next(of_putters)
-if next(of_putters, one) == nil then of_putters[one] = of_putters[one] + of_tags end
+local tags, _, of_tags, in_memory, more = counted(freed, {})
+write_tags(tags, in_memory, 0)
+for by, bytes in pairs(more) do of_putters[by] = (of_putters[by] or 0) + bytes end
 gone = gone - of_tags + bytes_of_blocks(before, stride) - bytes_of_blocks(size, stride)
 changed(blocks, size, math.max(0, state('bytes') - gone), of_ids, of_putters)
 return found

@@ -37,31 +37,42 @@ end
 local touched = {}
 local function touch(key) touched[key] = true return key end
 -- Which sets of tags are written if so many vectors more have each, given their texts by their marks: what `tags` has for
--- each mark from then on, false for nothing, and by how many bytes that is more, in the store and in the memory of a
--- process. No tags at all are not written.
+-- each mark from then on, false for nothing, and by how many bytes that is more: those of new sets, in all, in the memory
+-- of a process, and of those that have put sets in, by their numbers. No tags at all are not written.
 local function counted(changes, texts)
-  local found, grown, sets = {}, 0, 0
+  local found, new, grown, sets, of_putters = {}, 0, 0, 0, {}
   for mark, more in pairs(changes) do
     local there = more ~= 0 and redis.call('HGET', at('tags'), mark)
     local text = there and string.sub(there, 5) or texts[mark]
     local n = (there and struct.unpack('<I4', there) or 0) + more
     if more ~= 0 and mark ~= string.rep('\0', #mark) and text then
       found[mark] = n > 0 and struct.pack('<I4', n) .. text
-      grown = grown + (found[mark] and ENTRY + #found[mark] or 0) - (there and ENTRY + #there or 0)
+      local more_bytes = (found[mark] and ENTRY + #found[mark] or 0) - (there and ENTRY + #there or 0)
+      local by = there and tonumber(redis.call('HGET', at('tags_by'), mark)) or 0
+      if by > 0 and not found[mark] then more_bytes = more_bytes - ENTRY end
+      if there then of_putters[by] = (of_putters[by] or 0) + more_bytes else new = new + more_bytes end
+      grown = grown + more_bytes
       sets = sets + (found[mark] and 1 or 0) - (there and 1 or 0)
     end
   end
-  return found, grown, grown + SET * sets
+  return found, new, grown, grown + SET * sets, of_putters
 end
-local function write_tags(found, in_memory)
+-- Writes sets of tags, the new ones as those of an owner by its number.
+local function write_tags(found, in_memory, number)
   for mark, value in pairs(found) do
-    if value then redis.call('HSET', touch(at('tags')), mark, value) else redis.call('HDEL', at('tags'), mark) end
+    if not value then
+      redis.call('HDEL', at('tags'), mark)
+      redis.call('HDEL', at('tags_by'), mark)
+    elseif redis.call('HSET', touch(at('tags')), mark, value) == 1 then
+      if number > 0 then redis.call('HSET', touch(at('tags_by')), mark, number)
+      else redis.call('HDEL', at('tags_by'), mark) end
+    end
   end
   if in_memory ~= 0 then redis.call('HINCRBY', at('state'), 'tags', in_memory) end
 end
 -- Calls a function with all keys of the index that may be there beside its manifest, some at a time.
 local function with_all_keys(call)
-  local some = {at('state'), at('revisions'), at('tags')}
+  local some = {at('state'), at('revisions'), at('tags'), at('tags_by')}
   local function take(key)
     table.insert(some, key)
     if #some >= 500 then call(some) some = {} end

@@ -1,15 +1,16 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any), receipt; then for each vector its id, the mark of its tags with its codes, the vector itself ('' to keep
--- what is there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags
+-- ('' for any), receipt, whether vectors get other tags alone; then for each vector its id, the mark of its tags with its
+-- codes, the vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags
 -- that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if
 -- the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
-local BY, FIRST, stride, size, bytes = ARGV[7], 10, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[7], 11, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown, changes, texts, begun, is_kept = 0, {}, {}, {}, ARGV[3] == '1'
+local IS_PUT = ARGV[10] == ''
 -- A vector counts for whoever has put it in last: bytes of others that are replaced, by their numbers, and all of BY.
 local replaced, put, number = {}, 0, number_of(BY)
 for i = FIRST, #ARGV, 4 do
@@ -22,9 +23,10 @@ for i = FIRST, #ARGV, 4 do
     put = put + stride + bytes_beside(id, is_kept and #vector)
     local is_new = not begun[bucket] and redis.call('EXISTS', bucket) == 0
     if is_new then begun[bucket], grown = true, grown + KEY + #bucket end
-  elseif #vector > 0 then
-    local old, by = redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK), putter(slot)
-    grown, put = grown + #vector - old, put + stride + bytes_beside(id, #vector)
+  elseif IS_PUT then
+    local old = is_kept and redis.call('HSTRLEN', at('vectors.' .. math.floor(slot / BLOCK)), slot % BLOCK)
+    local by, more = putter(slot), stride + bytes_beside(id, is_kept and #vector)
+    grown, put = grown + (is_kept and #vector - old or 0), put + more
     replaced[by] = (replaced[by] or 0) - stride - bytes_beside(id, old)
   end
   if #ARGV[i + 1] == stride then
@@ -35,7 +37,16 @@ for i = FIRST, #ARGV, 4 do
     if ARGV[i + 3] ~= '' then texts[mark] = ARGV[i + 3] end
   end
 end
-local tags, of_tags, in_memory = counted(changes, texts)
+local tags, new_tags, of_tags, in_memory, of_putters = counted(changes, texts)
+-- A set of tags counts for whoever has put it in first, and with another entry if that is not the owner of the index.
+if number ~= 0 then
+  for mark, value in pairs(tags) do
+    if value and redis.call('HEXISTS', at('tags'), mark) == 0 then
+      new_tags, of_tags, in_memory = new_tags + ENTRY, of_tags + ENTRY, in_memory + ENTRY
+    end
+  end
+end
+for by, more in pairs(of_putters) do replaced[by] = (replaced[by] or 0) + more end
 if in_memory > 0 and state('tags') + in_memory > MOST_TAGS then return {'tags', state('tags') + in_memory} end
 grown = grown + of_tags + bytes_of_blocks(size + n_new, stride) - bytes_of_blocks(size, stride)
 if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
@@ -43,7 +54,7 @@ if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
-put = put + of_tags + (replaced[number] or 0)
+put = put + new_tags + (replaced[number] or 0)
 local own = number ~= 0 and put or grown
 if number == 0 then
   for by, less in pairs(replaced) do own = own - (by ~= 0 and less or 0) end
@@ -59,7 +70,7 @@ for i = FIRST, #ARGV, 4 do
     slot, size = size, size + 1
     redis.call('HSET', touch(bucket_of(id)), id, slot)
     set_putter(slot, number)
-  elseif #ARGV[i + 2] > 0 then
+  elseif IS_PUT then
     set_putter(slot, number)
   end
   local block, place = math.floor(slot / BLOCK), slot % BLOCK
@@ -78,7 +89,7 @@ for block, more in pairs(ids) do
   local key = touch(at('ids.' .. block))
   redis.call('SET', key, (redis.call('GET', key) or '') .. table.concat(more))
 end
-write_tags(tags, in_memory)
+write_tags(tags, in_memory, number)
 keep(ARGV[9])
 changed(blocks, size, bytes + grown, of_ids, replaced)
 return {''}
