@@ -270,7 +270,7 @@ async def job_answer(
         first, *more = (body for body in context.jobs.result(job.id) if body.media_type == media_type)
         if more or first.pieces * PIECE_BYTES > context.limits.max_result_bytes:
             return job
-        return b"".join(context.jobs.parts(first))
+        return b"".join(context.jobs.parts(job.id, first))
 
     found = await await_result(context, clock, job, request, read)
     if isinstance(found, JobRecord):

@@ -1,6 +1,7 @@
 """Content negotiation: formats of requests, and of answers with arrays, which are sent whole or in pieces."""
 
 import asyncio
+import logging
 import re
 from collections.abc import AsyncGenerator, Collection, Iterator, Sequence
 from functools import lru_cache, partial
@@ -19,6 +20,10 @@ from app.core.arrays import Answer, dtype_of, held_bytes, shared_by
 from app.formats import FORMATS, Format
 from app.formats.base import Encoded
 from app.formats.json import Json
+from app.jobs.record import JobNotFound
+from app.store.errors import Gone, StoreUnavailable
+
+logger = logging.getLogger(__name__)
 
 JSON = Json.media_type
 
@@ -188,7 +193,17 @@ def encoded_response(
     held = Held(held_bytes(answer), shared_by(answer))
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, held, headers, media_type)
-    return _Streamed(_make_pieces(encoded.pieces, admission), held, headers, media_type)
+    return streamed(encoded.pieces, held, headers, media_type, admission)
+
+
+def streamed(
+    pieces: Iterator[Piece], held: Held, headers: dict[str, str], media_type: str, admission: Admission
+) -> StreamingResponse:
+    """Return a response of pieces, each made on a thread while the one before is sent.
+
+    It breaks off if what they are made from is deleted meanwhile, or the store fails.
+    """
+    return _Streamed(_make_pieces(pieces, admission), held, headers, media_type)
 
 
 def warning_headers(warnings: Sequence[str]) -> dict[str, str]:
@@ -236,6 +251,8 @@ class _Streamed(StreamingResponse):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except ClientDisconnect:
             return  # it has left while a piece waited to be made
+        except (Gone, JobNotFound, StoreUnavailable) as error:
+            logger.warning("an answer ends before its end: %s", error)
         finally:
             gone.cancel()
             await self._pieces.aclose()

@@ -299,9 +299,13 @@ class Jobs:
             raise JobHasNoResult(f"job {job_id} has made nothing to fetch")
         return bodies(fields)
 
-    def parts(self, body: Body) -> Iterator[bytes]:
-        """Yield the chunks of a result's body."""
-        return pieces.parts(self._client, body.prefix, body.pieces)
+    def parts(self, job_id: str, body: Body) -> Iterator[bytes]:
+        """Yield the chunks of the body of a job's result; JobNotFound if the job expires meanwhile."""
+        try:
+            yield from pieces.parts(self._client, body.prefix, body.pieces)
+        except StoreDamaged:
+            self.fields(job_id)
+            raise
 
     def events(self, job_id: str, after: str) -> list[Event]:
         """Return the events of a job after the event `after` ("0": all that are kept), oldest first.

@@ -114,6 +114,7 @@ class IndexCopies(NamedTuple):
             with self.store.using(source.manifest, target.manifest):
                 while in_hand or before != 0:
                     for i in range(0, len(in_hand), _AT_ONCE):
+                        progress.checkpoint(lambda: _state(before, in_hand[i:]))  # noqa: B023 - called at once
                         source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
                         _Copying(self, source, target, owner).copy(in_hand[i : i + _AT_ONCE])
                         left = (before or 0) + max(0, len(in_hand) - i - _AT_ONCE)
@@ -123,9 +124,13 @@ class IndexCopies(NamedTuple):
                         page, before = self.store.vector_page(source.manifest, before, _AT_ONCE, _BYTES_AT_ONCE)
                         in_hand += [one.id for one in page]
                     # Kept before they are copied: if the job stops then, and others delete one of them, it finds out.
-                    progress.save(lambda: orjson.dumps([before, [one.hex() for one in in_hand]]))  # noqa: B023
+                    progress.save(lambda: _state(before, in_hand))  # noqa: B023 - called at once
         except Gone as error:
             raise InvalidInput("an index was deleted while it was copied") from error
+
+
+def _state(before: int | None, in_hand: list[bytes]) -> bytes:
+    return orjson.dumps([before, [one.hex() for one in in_hand]])
 
 
 _Stored = tuple[StoredRow | None, bytes | None]

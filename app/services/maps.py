@@ -1,7 +1,7 @@
 """Maps: their records, and the maps in use."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from functools import partial
@@ -363,8 +363,13 @@ class Maps:
         row_bytes = prod(shape[1:]) * dtype.itemsize
         self._limits.check_result(row_bytes)
         blocks = [*row_blocks(shape[0], min(BLOCK_BYTES, self._limits.max_result_bytes) // row_bytes)]
-        read = self._store.read_in_blocks(manifest, array_name, blocks)
-        return RowBlocks(shape, dtype, blocks, lambda _: next(read))
+
+        def read() -> Iterator[NDArray[Any]]:
+            with self._store.using(manifest):
+                yield from self._store.read_in_blocks(manifest, array_name, blocks)
+
+        reading = read()
+        return RowBlocks(shape, dtype, blocks, lambda _: next(reading))
 
     def _load(self, manifest: MapManifest) -> FeatureMap:
         text, spec = self._spec_of(manifest)

@@ -159,6 +159,7 @@ class NamedStore(Generic[M]):
 
         Raises:
             StoreDamaged: a chunk is missing, or the array is not what was written, raised before the last block.
+            Gone: the thing was deleted, or has expired.
         """
         entry = manifest.arrays[array_name]
         coming = pieces.parts(self._client, self._prefix(manifest, array_name), pieces.count(entry.nbytes))
@@ -167,7 +168,10 @@ class NamedStore(Generic[M]):
             shape = (block.stop - block.start, *entry.shape[1:])
             nbytes = prod(shape) * dtype.itemsize
             while len(read) < nbytes:
-                piece = next(coming)
+                try:
+                    piece = next(coming)
+                except StoreDamaged as error:
+                    raise self._missing(manifest, array_name) from error
                 digest.update(piece)
                 read += piece
             if block.stop == entry.shape[0] and digest.hexdigest() != entry.sha256:
@@ -263,19 +267,23 @@ class NamedStore(Generic[M]):
         """Return the verified bytes of an array or a spec, joined from chunks; raises what `read` raises."""
         length = manifest.lengths[name]
         buffer, end = bytearray(length), 0
-        called = f"{name} of {manifest.kind} {manifest.name!r}"
         try:
             for piece in pieces.parts(self._client, self._prefix(manifest, name), pieces.count(length)):
                 buffer[end : end + len(piece)] = piece
                 end += len(piece)
         except StoreDamaged as error:
-            there = self.find(manifest.name)
-            if there is not None and there.token == manifest.token:
-                raise StoreDamaged(f"a piece of {called} is missing") from error
-            raise Gone from error
+            raise self._missing(manifest, name) from error
         if hashlib.sha256(buffer).hexdigest() != sha256:
+            called = f"{name} of {manifest.kind} {manifest.name!r}"
             raise StoreDamaged(f"{called} does not have the digest it was stored with")
         return buffer
+
+    def _missing(self, manifest: M, name: str) -> Exception:
+        """Return the error for a missing piece of an array or a spec: the thing is damaged, or it is gone."""
+        there = self.find(manifest.name)
+        if there is not None and there.token == manifest.token:
+            return StoreDamaged(f"a piece of {name} of {manifest.kind} {manifest.name!r} is missing")
+        return Gone(f"{manifest.kind} {manifest.name!r} was deleted, or has expired, while it was read")
 
     def _parse(self, stored: bytes | None, name: str) -> M | None:
         try:

@@ -2,6 +2,7 @@
 
 import asyncio
 import http.client
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,12 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.responses import StreamingResponse
 
-from app.api.admission import Admission
-from app.api.negotiation import Wanted, array_response
+from app.api.admission import Admission, Held
+from app.api.negotiation import Wanted, array_response, streamed
 from app.core.arrays import Array, RowBlocks
 from app.formats import FORMATS
 from app.settings import Settings
+from app.store.errors import Gone
 from service_tests.checks import NPY
 from service_tests.running import Running
 
@@ -68,6 +70,28 @@ def test_a_client_that_leaves_has_no_more_blocks_made() -> None:
         return there
 
     assert 1 <= asyncio.run(leave()) <= 4
+
+
+def test_an_answer_breaks_off_with_one_line_in_the_log_when_its_source_is_deleted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sent = list[Any]()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> None:
+        await asyncio.Event().wait()
+
+    def blocks() -> Iterator[bytes]:
+        yield b"first"
+        raise Gone("map 'm' was deleted")
+
+    response = streamed(blocks(), Held(1), {}, "text/plain", Admission(Settings(threads=1)))
+    asyncio.run(response({"type": "http", "state": {}}, receive, send))  # type: ignore[arg-type]
+    assert [bytes(one["body"]) for one in sent[1:]] == [b"first"]
+    assert sent[-1]["more_body"], "nobody is told that this is all"
+    assert caplog.messages == ["an answer ends before its end: map 'm' was deleted"]
 
 
 def test_a_client_that_leaves_before_a_block_has_its_turn_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:

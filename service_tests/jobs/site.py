@@ -102,7 +102,7 @@ class Site:
 
     def result(self, job_id: str) -> bytes:
         """The first body of a job's result."""
-        return b"".join(self.jobs.parts(self.jobs.result(job_id)[0]))
+        return b"".join(self.jobs.parts(job_id, self.jobs.result(job_id)[0]))
 
     def keys_of(self, job_id: str) -> set[str]:
         """Parts of a job that the store holds, its record and events aside."""

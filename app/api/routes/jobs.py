@@ -13,9 +13,9 @@ from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
 
 from app.api.access import owner_of
-from app.api.admission import HELD, Held
+from app.api.admission import Held
 from app.api.context import Admitted, Context, ContextOf, Limit, Listening
-from app.api.negotiation import JSON, favourite
+from app.api.negotiation import JSON, favourite, streamed
 from app.api.problems import Refusal
 from app.api.schemas import headers
 from app.core.errors import InvalidOption
@@ -135,8 +135,8 @@ async def get_job_result(
     pages = [one for one in kept if one.media_type == chosen]
     if int(cursor) >= len(pages):
         raise InvalidOption(f"got {cursor}; the result has only {len(pages)} pages", "cursor")
-    request.scope["state"][HELD] = Held(2 * PIECE_BYTES)
-    return StreamingResponse(context.jobs.parts(pages[int(cursor)]), media_type=chosen, headers={"Vary": "Accept"})
+    parts = context.jobs.parts(job_id, pages[int(cursor)])
+    return streamed(parts, Held(2 * PIECE_BYTES), {"Vary": "Accept"}, chosen, context.admission)
 
 
 @router.get("/{id}/events", operation_id="watch_job", response_class=Response, responses=_EVENTS)
