@@ -107,7 +107,8 @@ class IndexCopies(NamedTuple):
         """
         restored, before, in_hand = progress.restore(), cast("int | None", None), list[bytes]()
         if restored is not None:
-            before, ids = orjson.loads(restored)
+            found = orjson.loads(restored)
+            before, ids = found if isinstance(found, list) else (found, [])  # earlier versions kept no ids
             in_hand = [*map(bytes.fromhex, ids)]
         source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
         try:

@@ -1,9 +1,9 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
 -- ('' for any), receipt, whether vectors get other tags alone; then for each vector its id, the mark of its tags with its
--- codes, the vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags
--- that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if
--- the revision is another; nil if the index is gone.
+-- codes, the vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before
+-- its codes, a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags
+-- would take too much, or 'changed' if the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
@@ -69,10 +69,8 @@ for i = FIRST, #ARGV, 4 do
   if not slot then
     slot, size = size, size + 1
     redis.call('HSET', touch(bucket_of(id)), id, slot)
-    set_putter(slot, number)
-  elseif IS_PUT then
-    set_putter(slot, number)
   end
+  if IS_PUT or not slots[i] then set_putter(slot, number) end
   local block, place = math.floor(slot / BLOCK), slot % BLOCK
   local codes, row = touch(at('codes.' .. block)), ARGV[i + 1]
   if slot >= before then
