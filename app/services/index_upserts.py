@@ -52,7 +52,7 @@ _ALL = Rule()
 
 
 class Upserted(NamedTuple):
-    """What an upsert has done."""
+    """The result of an upsert."""
 
     inserted: list[int | str]
     """Ids of the vectors that are stored, or would be."""

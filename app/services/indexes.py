@@ -30,7 +30,7 @@ from app.services.maps import Maps
 from app.store.errors import Gone, NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
-from app.store.maps import MapStore
+from app.store.maps import MapManifest, MapStore
 from app.store.named import NameTaken, Reservation, State, end
 from app.store.pins import Pins, User
 
@@ -596,21 +596,47 @@ class Indexes:
         """
         if reason := self._unfit():
             raise StoreUnavailable(f"{reason}; no index is created there")
+        described = self._describe(name, asked, searching, text, ttl, has_job=submit is not None)
+        if described is None:
+            return None, False
+        there, manifest = described
+        pin = User(name, manifest.token)
+        if not self._map_pins.pin(there, pin):
+            return None, False
+        try:
+            if submit is not None and manifest.job is not None:
+                submit(manifest.job, self._store.reserve(manifest, owner))
+                self._map_pins.settle(asked.map, pin)
+                return manifest, True
+            stored = self._store.create(manifest, owner)
+        except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs, Gone) as error:
+            self._map_pins.unpin(asked.map, pin)
+            if isinstance(error, Gone):  # another request has deleted it
+                return None, False
+            raise
+        if stored.token != manifest.token:  # another request was faster
+            self._map_pins.unpin(asked.map, pin)
+        return stored, stored.token == manifest.token
+
+    def _describe(
+        self, name: str, asked: AskedIndex, searching: Searching | None, text: str, ttl: int | None, *, has_job: bool
+    ) -> tuple[MapManifest, IndexManifest] | None:
+        """Return the manifests of the map and of a new index over it; None if the map was deleted or replaced."""
         opened = self._maps.open(asked.map)
         codes = IndexCodes(opened.feature_map.code_law(f"map {asked.map!r}"))
         asked.check(codes.s, codes.row_bytes)
         there = self._map_store.find(asked.map)
         if there is None or (there.name, there.digest) != (asked.map, opened.digest):
-            return None, False
+            return None
         if searching is not None and searching.map_digest != opened.digest:
             raise InvalidInput(f"map {asked.map!r} was replaced while bands were measured: try again", "/map")
         target = asked.target
         if target is not None and target.min_similarity is not None:
             rate = float(codes.law.rates(np.array([target.min_similarity]))[0])
             searching = Searching(*banding_for(codes.s, rate, target.recall), opened.digest)
-        job = None if submit is None else self._jobs.new_id(name)
+        job = self._jobs.new_id(name) if has_job else None
         banding = asked.banding if searching is None else searching.banding
-        manifest = IndexManifest(
+        return there, IndexManifest(
             schema_version=IndexManifest.newest,
             token=secrets.token_hex(8),
             name=name,
@@ -629,24 +655,6 @@ class Indexes:
             ttl=ttl,
             expires_at=end(ttl) if job is None else None,
         )
-        pin = User(name, manifest.token)
-        if not self._map_pins.pin(there, pin):
-            return None, False
-        try:
-            if submit is not None and job is not None:
-                submit(job, self._store.reserve(manifest, owner))
-                self._map_pins.settle(asked.map, pin)
-                return manifest, True
-            stored = self._store.create(manifest, owner)
-        except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs):
-            self._map_pins.unpin(asked.map, pin)
-            raise
-        except Gone:  # another request has deleted it
-            self._map_pins.unpin(asked.map, pin)
-            return None, False
-        if stored.token != manifest.token:  # another request was faster
-            self._map_pins.unpin(asked.map, pin)
-        return stored, stored.token == manifest.token
 
     def _find_standing(self, name: str) -> IndexManifest | None:
         """Find the index that has a name; return None if there is none, or if its job failed; IsAlias for an alias."""

@@ -46,7 +46,7 @@ class Filter(Frozen):
 
 
 class BandsOptions(Frozen):
-    """What bands of hashes are to find."""
+    """The similarities that bands of hashes should find."""
 
     hashes: Annotated[int, Field(ge=1, le=1 << 16)]
     """Hashes of a set or vector, of any MinHash."""
