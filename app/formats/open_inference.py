@@ -40,6 +40,7 @@ _NUMBERS_PER_PIECE = 1 << 16
 _MOST_OUTPUTS = 16
 # Most axes of a shape that are read: two are expected, and the error message shows the shape.
 _MOST_AXES = 16
+_INEXACT = 2.0**53
 _LONGEST_ID = 1024
 MOST_OF_NUMBER = 25
 """Most characters of one number, including its comma."""
@@ -133,6 +134,8 @@ def _rows(tensor: Any, tail: memoryview | None) -> Array:
         cast = listed.astype(dtype)
     if dtype.kind != "f" and (cast != listed).any():
         raise InvalidInput(f"expected {kind}, got another number", f"{at}/data")
+    if dtype.kind != "f" and (np.abs(listed) >= _INEXACT).any():
+        raise InvalidInput("numbers from 2^53 on are not read exactly from JSON: send binary data", f"{at}/data")
     return cast
 
 

@@ -53,6 +53,8 @@ class JobContext(Progress):
         packed: dict[str, Any] = orjson.loads(written)
         self.payload: dict[str, Any] = packed["payload"]
         self._attachments: dict[str, tuple[str, int]] = packed["attachments"]
+        self._written = dict[str, int]()
+        """Lengths of what has been written since the last checkpoint, by prefix."""
         self._first: tuple[float, int] | None = None
         self._untold: tuple[int, int, float | None] | None = None
         self._reported = 0.0
@@ -117,9 +119,10 @@ class JobContext(Progress):
             # The script has removed the previous checkpoint, and `restore` may be called again.
             if is_new:
                 self._fields |= {"checkpoint": prefix, "checkpoint_pieces": str(pieces.count(len(made)))}
+                self._written.clear()
         except (StoreUnavailable, QuotaExceeded):
             # The previous checkpoint is still stored, and the next one will do.
-            self._account.discard(pieces.keys(prefix, len(made)), [prefix])
+            self.discard_written()
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
@@ -151,8 +154,14 @@ class JobContext(Progress):
             NotMine: the job no longer belongs to this attempt.
         """
         self.announce(pieces.keys(prefix, len(data)))
+        self._written[prefix] = len(data)
         deadline = self._account.charge([Entry(prefix, len(data))], self.owner)
         return pieces.write(self._client, prefix, data, deadline)
+
+    def discard_written(self) -> None:
+        """Remove what `write` has written and nothing has made permanent, and its entries in the account."""
+        for prefix, length in self._written.items():
+            self._account.discard(pieces.keys(prefix, length), [prefix])
 
     def _run(self, name: str, *args: Any, keys: list[str] | None = None) -> Any:
         return scripts.run(self._client, name, self.job_id, self.message, *args, keys=keys or [])

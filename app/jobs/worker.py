@@ -181,6 +181,7 @@ DONE, UNREADABLE, TRY_AGAIN = 0, 65, 75
 _PR_SET_PDEATHSIG = 1
 _END_PAUSE_SECONDS = 0.2
 _LONGEST_END_PAUSE_SECONDS = 5.0
+_AGAIN_SECONDS = 2.0
 
 
 def do_job(
@@ -212,6 +213,7 @@ def do_job(
         logger.warning("job %s was taken away while it ran", message.job_id)
     except StoreUnavailable as error:
         logger.warning("job %s will be begun again: %s", message.job_id, in_full(error))
+        time.sleep(_AGAIN_SECONDS)  # as running time of the job, which is limited
     sys.exit(TRY_AGAIN)
 
 
@@ -269,6 +271,7 @@ def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Resu
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, in_full(away))
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_END_PAUSE_SECONDS)
+            context.discard_written()
         else:
             if not done:
                 raise NotMine(context.job_id)

@@ -128,6 +128,8 @@ class Aliases:
                 raise NameHeld(before.kind, detail)
             thing = of.require(wanted)
             if before is not None and before.alias_of == thing.name:
+                if of.store.confirm(before) is None:
+                    continue
                 return record(before), False
             alias = of.put(name, thing, before, owner)
             if alias is None:
@@ -161,6 +163,8 @@ class Aliases:
             if of.store.remove(there):
                 of.pins.unpin(there.alias_of, _user(there))
                 return
+        for of in self._every.values():
+            of.store.confirm_absence(name)
         raise AliasNotFound(name)
 
     def _find(self, name: str) -> AliasManifest | None:

@@ -153,6 +153,7 @@ class _Copying(NamedTuple):
         So what others change meanwhile, first here and then in the copy, is not overwritten with what was there before.
         """
         copied = dict.fromkeys(ids, cast("_Stored", ()))
+        ids = [*copied]  # each once: a vector that moves to a lower slot is on two pages
         revision = -1
         while revision != (revision := self._revision()):
             now = dict(zip(ids, self._read(ids), strict=True))

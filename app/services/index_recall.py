@@ -32,8 +32,8 @@ _FEWEST_QUERIES = 2
 _QUERIES_AT_ONCE, _BYTES_PER_VECTOR = 10, 256
 # Memory of the row of a query, for each byte that the index takes for a vector.
 _ROW_BYTES = 4
-# Rounding errors of two ways to compute a similarity.
-_ROUNDING = 1e-6
+# Relative rounding errors of two ways to compute a similarity.
+_ROUNDING = 1e-9
 
 
 class RecallOptions(Frozen):
@@ -150,7 +150,8 @@ class _Audit:
         found, lost = np.empty(n), dict.fromkeys(LostBy.model_fields, 0)
         for i, result in enumerate(results):
             numbers = np.array(result["exact" if self._is_exact else "similarity"])
-            n_found = min(k, int((numbers >= similarity[i, -1] - _ROUNDING).sum()))
+            least = similarity[i, -1] - _ROUNDING * abs(similarity[i, -1])
+            n_found = min(k, int((numbers >= least).sum()))
             there = {*labels.encode_ids(result["ids"], "")}
             missing = [slot for slot in truth[i].tolist() if self._keys[slot] not in there][: k - n_found]
             found[i] = n_found / k

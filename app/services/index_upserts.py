@@ -145,7 +145,9 @@ class IndexUpserts:
                     entries.append(Entry(one.id, mark + one.row[MARK_BYTES:], b"", text))
                     nbytes += len(one.row) + len(text)
                     self._limits.check_batch_bytes(nbytes)
-            if entries and not self.store(opened, entries, owner, opened.state.revision, tags_alone=True):
+            if not entries:  # an earlier try of the same request may have changed them
+                self._store.confirm(opened.manifest)
+            elif not self.store(opened, entries, owner, opened.state.revision, tags_alone=True):
                 return None
             return len(entries), missing
 
@@ -202,8 +204,12 @@ class IndexUpserts:
                 compared = self._compare(opened, batch, rule.unless_similar, alike, compared)
             found, revision = (alike, None) if compared is None else (compared[0], compared[1].revision)
             wanted = [one for i, one in enumerate(entries) if i not in found]
-            is_put = not wanted or rule.is_dry or self.store(opened, wanted, owner, revision)
-            return found if is_put else None
+            if rule.is_dry:
+                return found
+            if not wanted:  # an earlier try of the same request may have put those that they are like
+                self._store.confirm(opened.manifest)
+                return found
+            return found if self.store(opened, wanted, owner, revision) else None
 
         return self._until_unchanged(opened, put)
 

@@ -1,10 +1,12 @@
 """Vectors of indexes: removal, reading, counting and search."""
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from app.core.arrays import PostedRows, Rows, row_blocks
 from app.core.datasets import Reference
@@ -23,6 +25,7 @@ from app.services.vectors import warnings_of
 from app.store.errors import Gone
 from app.store.indexes import BLOCK, MARK_BYTES, IndexStore, StoredRow
 
+Slots = NDArray[np.int64]
 Warnings = tuple[str, ...]
 """Doubts about the codes, one sentence each."""
 
@@ -42,10 +45,8 @@ class IndexVectors:
         if not latest(lambda: self._store.remove(self._indexes.open(name).manifest, written)):
             raise VectorNotFound(name, vector_id)
 
-    def remove_many(self, name: str, asked: DeleteOptions) -> tuple[int, list[int | str]]:
-        """Remove vectors by their ids, or those whose tags fit a filter; return how many, and the ids without a vector.
-
-        They are removed some at a time. Vectors that get other tags meanwhile stay.
+    def begin_removal(self, name: str, asked: DeleteOptions) -> "Removal":
+        """Choose vectors to remove: by their ids, or those whose tags fit a filter.
 
         Raises:
             InvalidInput: an id is invalid or occurs twice.
@@ -55,29 +56,21 @@ class IndexVectors:
             self._limits.check_batch(len(asked.ids))
         given = None if asked.ids is None else labels.encode_ids(asked.ids, "/ids")
 
-        def choose() -> tuple[OpenIndex, list[int], list[bytes], list[bytes] | None]:
+        def choose() -> Removal:
             opened = self._indexes.open(name)
             if given is not None or asked.filter is None:
-                return opened, self._store.slots(opened.manifest, given or []), given or [], None
+                keys = given or []
+                slots = np.array(self._store.slots(opened.manifest, keys), np.int64)
+                return Removal(self._store, opened, slots, keys.__getitem__, None)
             with self._images.looked_at(opened.manifest, opened.state) as image:
                 self._limits.check_operations(operations_of_filter(image))
-                slots = np.flatnonzero(labels.fitting(image.marks, image.tags, asked.filter)).tolist()
-                ids = [labels.at(image.ids[slot // BLOCK], slot % BLOCK) for slot in slots]
-                marks = [int(image.marks[slot]).to_bytes(MARK_BYTES, "little") for slot in slots]
-                return opened, slots, ids, marks
+                slots, blocks = np.flatnonzero(labels.fitting(image.marks, image.tags, asked.filter)), [*image.ids]
+                marks = image.marks[slots]
+            return Removal(
+                self._store, opened, slots, lambda i: labels.at(blocks[slots[i] // BLOCK], slots[i] % BLOCK), marks
+            )
 
-        opened, slots, ids, marks = latest(choose)
-        removed, order = np.zeros(len(ids), np.bool_), _order_of_removal(slots, opened.state.size)
-        try:
-            with self._store.using(opened.manifest):
-                for part in row_blocks(len(ids), _REMOVED_AT_ONCE):
-                    some = order[part]
-                    of_some = None if marks is None else [marks[i] for i in some]
-                    removed[some] = self._store.remove_many(opened.manifest, [ids[i] for i in some], of_some)
-        except Gone:
-            raise IndexNotFound(name) from None
-        missing = [one for one, there in zip(asked.ids or (), removed, strict=False) if not there]
-        return int(removed.sum()), missing
+        return latest(choose)
 
     def get(self, name: str, vector_id: int | str, has_vector: bool) -> dict[str, Any]:
         """Return the tags of a vector and, if wanted, its numbers; VectorNotFound if there is none with this id.
@@ -184,16 +177,62 @@ def _next(options: SearchOptions, found: Search) -> str | None:
     return str(options.last) if found.has_more and options.last + options.k <= MOST_PAGED else None
 
 
-def _order_of_removal(slots: Sequence[int], size: int) -> list[int]:
+class Removal:
+    """Removal of vectors from an index, some at a time. Vectors that get other tags meanwhile stay.
+
+    `slots` are those of the vectors, (n,), −1 for none; `key` returns the id of one. `marks`, (n,), are those of the
+    tags that they must have, None for any.
+    """
+
+    def __init__(
+        self,
+        store: IndexStore,
+        opened: OpenIndex,
+        slots: Slots,
+        key: Callable[[int], bytes],
+        marks: NDArray[np.uint64] | None,
+    ) -> None:
+        self._store, self._manifest, self._key, self._marks = store, opened.manifest, key, marks
+        self._order = _order_of_removal(slots, opened.state.size)
+        self.removed = np.zeros(len(slots), np.bool_)
+        """Whether each vector has been removed, (n,)."""
+
+    def under_way(self) -> AbstractContextManager[None]:
+        """Keep the index from expiring during a with block."""
+        return self._store.using(self._manifest)
+
+    @property
+    def steps(self) -> Iterator[Callable[[], object]]:
+        """Calls that remove some vectors each, in some milliseconds; one of them may raise IndexNotFound."""
+        for part in row_blocks(len(self._order), _REMOVED_AT_ONCE):
+            yield partial(self._remove, self._order[part])
+        if not len(self._order):  # an earlier try of the same request may have removed them
+            yield partial(self._store.confirm, self._manifest)
+
+    def _remove(self, some: Slots) -> None:
+        of_some = None if self._marks is None else [one.tobytes() for one in self._marks[some].astype("<u8")]
+        try:
+            self.removed[some] = self._store.remove_many(self._manifest, [*map(self._key, some.tolist())], of_some)
+        except Gone:
+            raise IndexNotFound(self._manifest.name) from None
+
+
+def _order_of_removal(slots: Slots, size: int) -> Slots:
     """Return an order in which to remove vectors, given their slots (−1 for none), that moves as few as possible.
 
     Where a vector is removed, the last one moves into its slot. In this order no vector moves that is itself to be
     removed, and no other moves twice.
     """
-    left = deque(sorted((i for i, slot in enumerate(slots) if slot >= 0), key=slots.__getitem__))
-    order = [i for i, slot in enumerate(slots) if slot < 0]
-    lasts = range(size - 1, size - 1 - len(left), -1)
-    return order + [left.pop() if slots[left[-1]] == last else left.popleft() for last in lasts]
+    size = max(size, int(slots.max(initial=-1)) + 1)  # others may have put vectors in since it was read
+    doomed = np.flatnonzero(slots >= 0)
+    doomed = doomed[np.argsort(slots[doomed], kind="stable")]
+    is_behind = slots[doomed] >= size - len(doomed)
+    # Those behind where the index will end are removed when they are the last; all others when another one is.
+    order, is_last = np.empty_like(doomed), np.zeros(len(doomed), np.bool_)
+    lasts = size - 1 - slots[doomed[is_behind]]
+    is_last[lasts], order[lasts] = True, doomed[is_behind]
+    order[~is_last] = doomed[~is_behind]
+    return np.concatenate([np.flatnonzero(slots < 0), order])
 
 
 def _tags_of(one: StoredRow) -> list[str] | None:

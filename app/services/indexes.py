@@ -27,7 +27,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
-from app.store.errors import Gone, NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapManifest, MapStore
@@ -258,7 +258,9 @@ class VectorRecord(Described):
     tags: list[str] | None
     """Its tags, sorted; null if an earlier version has stored the vector with a tag, whose text it did not keep."""
     vector: list[float] | SparseNumbers | None = None
-    """Its numbers; present only with include=vector."""
+    """Its numbers, as the `input` of the map has prepared them for comparison, if it has one; present only with
+    include=vector.
+    """
 
 
 class VectorPage(Described):
@@ -348,6 +350,7 @@ def _banding(bands: int | None, rows_per_band: int | None) -> Banding | None:
     return None if bands is None or rows_per_band is None else Banding(bands, rows_per_band)
 
 
+_EMPTY = IndexState(0, 0, 0)
 # If an exact similarity decides later, estimates may be too low by this many standard errors; or by more, where codes
 # of similar rows agree in still fewer with this probability, as they do near a similarity of 1.
 _ERRORS, _TAIL = 3.0, 1e-3
@@ -491,9 +494,11 @@ class Indexes:
                     there, created = self._make(name, asked, searching, text, ttl, owner, submit)
             if there is None:  # another request took the name, or the map has changed
                 continue
-            found = self._same(there, text, ttl, created)
-            if found is not None:
-                return found, created
+            if created:  # and perhaps deleted since, which holds
+                return record(*(self._store.look(name, there) or (there, _EMPTY))), True
+            same = self._same(there, text, ttl)
+            if same is not None:
+                return same, False
 
     def there(self, name: str, asked: AskedIndex, ttl: int | None) -> IndexRecord | None:
         """Return the record of an index if the same was requested before, and renew its `ttl`; None if there is none.
@@ -511,11 +516,11 @@ class Indexes:
         there = self._map_store.find(asked.map)
         return asked if there is None else asked.model_copy(update={"map": there.name})
 
-    def _same(self, there: IndexManifest, asked: str, ttl: int | None, created: bool = False) -> IndexRecord | None:
-        """Renew an index that was requested again, or just created, and return its record; None if it is gone."""
+    def _same(self, there: IndexManifest, asked: str, ttl: int | None) -> IndexRecord | None:
+        """Renew an index that was requested again, and return its record; None if it is gone."""
         if there.asked != asked:
             raise IndexExists(there.name)
-        renewed = there if created else self._store.renew(there, ttl)
+        renewed = self._store.renew(there, ttl)
         found = None if renewed is None else self._store.look(there.name, renewed)
         return None if found is None else record(*found)
 
@@ -606,17 +611,17 @@ class Indexes:
         try:
             if submit is not None and manifest.job is not None:
                 submit(manifest.job, self._store.reserve(manifest, owner))
-                self._map_pins.settle(asked.map, pin)
-                return manifest, True
-            stored = self._store.create(manifest, owner)
-        except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs, Gone) as error:
+                stored = manifest
+            else:
+                stored = self._store.create(manifest, owner)
+        except (QuotaExceeded, NameTaken, NameHeld, TooManyJobs):
             self._map_pins.unpin(asked.map, pin)
-            if isinstance(error, Gone):  # another request has deleted it
-                return None, False
             raise
         if stored.token != manifest.token:  # another request was faster
             self._map_pins.unpin(asked.map, pin)
-        return stored, stored.token == manifest.token
+            return stored, False
+        self._map_pins.settle(asked.map, pin)
+        return stored, True
 
     def _describe(
         self, name: str, asked: AskedIndex, searching: Searching | None, text: str, ttl: int | None, *, has_job: bool

@@ -163,11 +163,15 @@ class MapCreation(NamedTuple):
             return None if found is None or found.state is State.failed else self._renew(found, asked, ttl)
         return None
 
-    def is_there(self, name: str, asked: AskedSpec) -> bool:
-        """Whether there is such a map, ready or being built; MapExists if a map with another spec has the name."""
+    def is_there(self, name: str, asked: AskedSpec, check: Check) -> bool:
+        """Whether there is such a map, ready or being built; MapExists if a map with another spec has the name.
+
+        `check` receives the digest of the map that has the name, and may raise.
+        """
         with suppress(Gone):
-            found = self._standing(name)
-            return found is not None and bool(self._same(found, asked))
+            found = self.store.find_own(name)
+            check(None if found is None else found.digest)
+            return found is not None and found.state is not State.failed and bool(self._same(found, asked))
         return False
 
     def _create(
@@ -324,13 +328,20 @@ class MapPreview(Described):
 
 
 def preview(
-    creation: MapCreation, name: str, asked: AskedSpec, progress: TimedProgress | None, owner: str = ""
+    creation: MapCreation,
+    name: str,
+    asked: AskedSpec,
+    progress: TimedProgress | None,
+    owner: str = "",
+    check: Check = accept_any,
 ) -> MapPreview:
     """Check a spec as a creation would, and build its map until the progress ends that; without one, only check it.
 
+    `check` receives the digest of the map that has the name, and may raise.
+
     Raises what `MapCreation.create` raises, except errors about jobs.
     """
-    exists = creation.is_there(name, asked)
+    exists = creation.is_there(name, asked, check)
     digests, building_bytes = creation.check(asked)
     if not exists:
         creation.check_store(asked, owner)

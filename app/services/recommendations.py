@@ -137,7 +137,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
 
 
 def _dtype(y: tuple[Label, ...]) -> type:
-    """Return the type of the labels in a list; raise InvalidInput if strings are mixed with other types.
+    """Return the type of the labels in a list; InvalidInput if strings are mixed with other types, or labels merge.
 
     Strings stay objects: in an array of NumPy's strings, each would be as long as the longest.
     """
@@ -146,6 +146,8 @@ def _dtype(y: tuple[Label, ...]) -> type:
         raise InvalidInput(
             f"expected labels that are all strings or all numbers, got {strings} strings of {len(y)}", "/y"
         )
+    if not strings and len({*y}) > len({*map(float, y)}):
+        raise InvalidInput("some labels differ, and are equal in float64: send them as strings, to be classes", "/y")
     return object if strings else bool if all(isinstance(one, bool) for one in y) else float
 
 

@@ -69,6 +69,8 @@ class Account:
         """Whether there are several shards; none knows the usage of the others."""
         self.most = ["" if most is None or self.is_spread else most for most in quota]
         """Quota as passed to scripts; "" for no limit, and for all limits if there are several shards."""
+        self.most_bytes = "" if quota.max_store_bytes is None else quota.max_store_bytes
+        """Limit of the store for scripts that know what is `elsewhere`; "" for none."""
         self._charge, self._discard, self._usage = map(client.register_script, (CHARGE, DISCARD, USAGE))
 
     def charge(self, entries: Sequence[Entry], owner: str = "", within: str = "") -> int:
@@ -99,6 +101,15 @@ class Account:
     def check(self, nbytes: int, owner: str = "", names: int = 1) -> None:
         """Raise QuotaExceeded if there is no room for `names` more names and `nbytes` more bytes."""
         self._require_room(owner, nbytes, names, entered=False)
+
+    def elsewhere(self, key: str, owner: str) -> tuple[int, int]:
+        """Return the bytes of the whole store, and of an owner, in all shards but that of a key; 0 for one server."""
+        if not self.is_spread:
+            return 0, 0
+        others = [sums for sums in self._sums if root_of(sums) != root_of(key)]
+        told = at_once(self._client, others, lambda asked, sums: asked.hmget(sums, ["bytes", f"bytes {owner}"]))
+        every, own = (sum(int(one[i] or 0) for one in told) for i in range(2))
+        return every, own
 
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
         """Remove keys and entries that still have a time to live, after the operation that wrote them has failed.

@@ -87,6 +87,11 @@ class AliasStore(NamedStore[AliasManifest]):
         """Remove an alias; False if it has changed."""
         return self._compare_and_remove(alias.name, alias.stored, secrets.token_hex(8))
 
+    @acknowledge()
+    def confirm_absence(self, name: str) -> None:
+        """Return once replicas acknowledge all changes of the name of an alias that is gone."""
+        self._store(name)
+
     def _store(self, name: str) -> bytes | None:
         stored = super()._store(name)
         return stored if stored is not None and _MARK in stored else None

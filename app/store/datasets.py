@@ -82,7 +82,7 @@ class DatasetStore(NamedStore[DatasetManifest]):
             The new manifest; None if the dataset is gone, or another client renews it at the same time.
         """
         if ttl is None and there.expires_at is None:
-            return self._confirm(there)
+            return self.confirm(there)
         return self._change_lifetime(there, lambda _: ({"expires_at": end(ttl)}, ttl))
 
     def verify(self, manifest: DatasetManifest) -> None:

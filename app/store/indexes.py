@@ -199,7 +199,6 @@ class IndexStore(LivingStore[IndexManifest]):
         Raises:
             IsAlias: the name is an alias.
             QuotaExceeded: there is no room for another name.
-            Gone: the index was stored, and deleted at once.
         """
         check_room(self._client, 0)
         if self._account.is_spread:
@@ -210,8 +209,6 @@ class IndexStore(LivingStore[IndexManifest]):
             keys = [self.key(manifest.name), self._index(manifest.name)]
             limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
         refuse(limit, names=1)
-        if not stored:
-            raise Gone
         if manifest.ttl is not None:
             self._tidy(manifest.name)
         return IndexManifest.parse(stored)
@@ -269,16 +266,20 @@ class IndexStore(LivingStore[IndexManifest]):
         kept = manifest.keep == "vectors"
         nbytes = sum(2 * len(one.id) + len(one.row) + len(one.vector) + len(one.tags) for one in entries)
         check_room(self._client, nbytes)
-        if self._account.is_spread:  # what the script will count at most, except for the rest of a block
-            beside = 2 * ENTRY_BYTES + KEY_BYTES + len(self._at(manifest, "slots.000"))
-            self._account.check(nbytes + beside * len(entries), by, names=0)
-        args: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
-        args += [self._account.most[0], *(room or ("", "")), by, "" if revision is None else revision, _receipt()]
-        args.append("1" if tags_alone else "")
-        for entry in entries:
-            args += entry
-        with store_errors():
-            told = cast("list[Any] | None", self._upsert(keys=[self.key(manifest.name)], args=args))
+        head: list[Any] = [manifest.token, _stride(manifest), "1" if kept else ""]
+        head += [self._account.most_bytes, *(room or ("", "")), by, "" if revision is None else revision, _receipt()]
+        head.append("1" if tags_alone else "")
+        key, each = self.key(manifest.name), [*chain.from_iterable(entries)]
+
+        def put() -> list[Any] | None:
+            args = [*head, *self._account.elsewhere(key, by), *each]
+            with store_errors():
+                return cast("list[Any] | None", self._upsert(keys=[key], args=args))
+
+        told = put()
+        if told is not None and told[0] in _LIMITS and self._account.is_spread:
+            self._account.usage(by)  # removes entries of other shards that have expired
+            told = put()
         if told is None:
             raise Gone
         if told[0] == b"memory":
@@ -363,7 +364,13 @@ class IndexStore(LivingStore[IndexManifest]):
         return Part(state, revisions, blocks, tags)
 
     def verify(self, manifest: IndexManifest) -> None:
-        """Raise StoreDamaged unless all blocks exist and are whole. Blocks change, so they have no digests."""
+        """Raise StoreDamaged unless tags and all blocks exist, and blocks are whole. They change, without digests."""
+        with store_errors(), self._client.pipeline() as asked:
+            asked.hget(self._at(manifest, "state"), "tags")
+            asked.exists(self._at(manifest, "tags"))
+            of_tags, has_tags = asked.execute()
+        if int(of_tags or 0) and not has_tags:
+            raise StoreDamaged(f"the tags of index {manifest.name!r} are missing")
         there = self.look(manifest.name, manifest)
         first, is_over = 0, there is None or not there[1].size
         while not is_over:  # each block once, however often it is changed meanwhile
@@ -451,6 +458,7 @@ BASE_BYTES = 600
 """Bytes that the store takes for an index without vectors, beside `BASE_NAMES` times the start of its keys."""
 BASE_NAMES = 8
 _COUNT_BYTES = 4
+_LIMITS = (b"max_store_bytes", b"key_bytes")
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048
 MOST_BYTES_OF_TAGS = 1 << 28

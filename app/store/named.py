@@ -387,7 +387,7 @@ class NamedStore(Generic[M]):
         return renewed if told else None
 
     @acknowledge()
-    def _confirm(self, there: M) -> M | None:
+    def confirm(self, there: M) -> M | None:
         """Return a thing that needs no change once replicas acknowledge it; None if it is gone."""
         return None if self._read_stored(there) is None else there
 
@@ -518,7 +518,7 @@ class LivingStore(NamedStore[L]):
             The new manifest; None if the thing is gone, or another client changes it at the same time.
         """
         if ttl is None and there.ttl is None:
-            return self._confirm(there)
+            return self.confirm(there)
         return self._change_lifetime(there, lambda found: self._living(found, ttl))
 
     def note_use(self, there: L) -> None:

@@ -216,6 +216,7 @@ def test_many_are_deleted_by_ids_or_tags(http: httpx.Client, name: str, keep: st
         ({"ids": [1], "filter": {}}, ""),
         ({"ids": [1, 1]}, "/ids/1"),
         ({"ids": [1.5]}, "/ids/0"),
+        ({"filter": {"any": []}}, "/filter"),
     ):
         assert_problem(http, http.post(f"{path}/vectors/delete", json=bad), 422, "invalid-input", at or None)
     assert http.post(f"{path}/vectors/delete", json={"filter": {}}).json()["deleted"] == len(left)

@@ -190,3 +190,5 @@ def test_a_long_label_takes_no_more_than_its_own_length(http: httpx.Client) -> N
     few = recommend(http, y=["b" * 1000, "a"] * 25, kernel=FIXED, samplers=["sobol"], seeds=1, budget=8)
     assert few.status_code == 200
     assert_problem(http, recommend(http, y=["a"] * 50, kernel=FIXED), 422, "invalid-input", "/y")
+    merged = [2**53, 2**53 + 1] * 25
+    assert_problem(http, recommend(http, y=merged, kernel=FIXED), 422, "invalid-input", "/y")

@@ -6,9 +6,11 @@ import numpy as np
 
 from app.container import Container
 from app.core.arrays import Matrix
+from app.core.indexes.options import DeleteOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
 from app.services.asked import NOTHING, AskedSpec
+from app.services.index_vectors import Removal
 from app.services.indexes import AskedIndex
 from app.settings import Settings
 
@@ -31,6 +33,14 @@ def service_with(url: str, spec: dict[str, Any], **asked: Any) -> Container:
     service.map_creation.create("m", AskedSpec(MapSpec.model_validate(spec), NOTHING), Progress())
     service.indexes.create("i", AskedIndex(map="m", **asked), None)
     return service
+
+
+def remove(service: Container, name: str, asked: DeleteOptions) -> Removal:
+    removal = service.index_vectors.begin_removal(name, asked)
+    with removal.under_way():
+        for step in removal.steps:
+            step()
+    return removal
 
 
 def crowded(rng: np.random.Generator, n: int) -> Matrix:

@@ -19,8 +19,8 @@ from app.services.index_copies import AskedCopy
 from app.services.index_upserts import IndexUpserts
 from app.services.indexes import AskedIndex, Indexes, OpenIndex
 from app.store.errors import NameHeld
-from app.store.indexes import Entry
-from service_tests.services.crowds import GMM, SIGNED, crowded, service_with
+from app.store.indexes import Entry, IndexManifest, IndexStore
+from service_tests.services.crowds import GMM, SIGNED, crowded, remove, service_with
 
 N = 250
 OTHERS = {"signed": SIGNED, "long": GMM | {"s": 300, "seed": 9}, "wide": GMM | {"input_dim": 6}}
@@ -141,7 +141,7 @@ def test_what_is_deleted_when_the_job_is_interrupted_does_not_stay_in_the_copy(
     def delete_first(upserts: IndexUpserts, opened: OpenIndex, entries: list[Entry], *more: Any) -> bool:
         one = labels.read(entries[3].id)
         for name in ("i", "copy"):
-            service.index_vectors.remove_many(name, DeleteOptions(ids=(one,)))
+            remove(service, name, DeleteOptions(ids=(one,)))
         store(upserts, opened, entries, *more)
         raise Interrupted
 
@@ -172,7 +172,7 @@ def test_changes_made_in_both_while_the_job_runs_are_in_both(
                         batch = Batch(row, [one], ["other"])
                         service.index_upserts.upsert(name, lambda *_: batch)  # noqa: B023
                     elif what % 4 == 1:
-                        service.index_vectors.remove_many(name, DeleteOptions(ids=(one,)))
+                        remove(service, name, DeleteOptions(ids=(one,)))
                     elif what % 4 == 2:
                         service.index_upserts.change_tags(name, TagChanges(ids=(one,), add_tags=("also",)))
         return store(upserts, opened, entries, *more, **named)
@@ -243,3 +243,23 @@ def test_the_map_of_a_copy_is_the_one_that_was_looked_at(service: Container, mon
     monkeypatch.setattr(Indexes, "create", replace_map_first)
     with pytest.raises(InvalidInput, match="was replaced meanwhile"):
         service.copies.submit("copy", AskedCopy.model_validate({"from": "i", "map": "long"}), None)
+
+
+def test_a_vector_that_moves_from_one_page_to_another_is_copied_once(
+    service: Container, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page, pages = IndexStore.vector_page, list[int]()
+
+    def shorter(store: IndexStore, manifest: IndexManifest, before: int | None, most: int, most_bytes: int) -> Any:
+        found = page(store, manifest, before, min(most, 20), most_bytes)
+        if not pages:  # the last vector moves into the place of another
+            remove(service, "i", DeleteOptions(ids=(N - 30,)))
+        pages.append(len(found[0]))
+        return found
+
+    monkeypatch.setattr(IndexStore, "vector_page", shorter)
+    copied(service, "copy", {"from": "i"})
+    monkeypatch.undo()
+    assert sum(pages) == N, "one of them twice"
+    assert service.indexes.get("copy").size == N - 1
+    assert contents(service, "copy", ()) == contents(service, "i", ())

@@ -23,6 +23,7 @@ from service_tests.checks import assert_problem, finished, put, put_dataset
 from service_tests.keyed import bearer
 from service_tests.keyed import made as key_made
 from service_tests.running import Running
+from service_tests.services.crowds import GMM, service_with
 
 LETTERS = np.load(Path(__file__).parents[2] / "examples" / "letters.npy").astype(np.float64)
 ROWS = (LETTERS - LETTERS.mean(axis=0)) / LETTERS.std(axis=0)
@@ -165,3 +166,36 @@ def test_a_target_that_nothing_reaches_makes_an_index_that_says_so(http: httpx.C
         finished(http, httpx.Response(202, headers={"Location": taken.json()["job"]}))
     record = http.get(path).json()
     assert (record["status"], record["banding"], record["serves"]) == ("ready", "scan", False)
+
+
+@pytest.mark.usefixtures("client")
+def test_what_is_deleted_as_soon_as_it_is_made_stays_deleted(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reply of the first try is lost; others find what it has made, and delete it; then it is tried again."""
+    service = service_with(store_url, GMM)
+    for store, script, delete in (
+        (service.indexes._store, "_create", lambda: service.indexes.delete("j")),
+        (service.aliases._every["map"].store, "_put_alias", lambda: service.aliases.delete("a")),
+    ):
+        run = getattr(store, script)
+
+        def twice(run: Any = run, delete: Any = delete, **given: Any) -> Any:
+            run(**given)
+            delete()
+            return run(**given)
+
+        monkeypatch.setattr(store, script, twice)
+    made, is_new = service.indexes.create("j", AskedIndex(map="m"), None)
+    assert (made.name, made.size, is_new) == ("j", 0, True)
+    assert service.aliases.put("a", AskedAlias(map="m"))[1]
+    assert [one.name for one in service.indexes.list("", None, 9).indexes] == ["i"]
+    assert service.aliases.list("", None, 9).aliases == []
+    service.indexes.delete("i")
+    service.maps.delete("m")
+
+
+@pytest.mark.usefixtures("client")
+def test_a_map_can_be_deleted_as_soon_as_its_index_has_expired(store_url: str) -> None:
+    service = service_with(store_url, GMM)
+    with connect(store_url, 5) as client:
+        client.delete("bochner:{index:i}:manifest")
+    service.maps.delete("m")

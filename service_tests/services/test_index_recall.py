@@ -16,7 +16,7 @@ from app.services.index_copies import AskedCopy
 from app.services.index_recall import RecallOptions
 from app.services.index_search import Result, Search
 from app.store.named import LivingStore
-from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
+from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, remove, service_with
 
 N, K, MOST = 400, 3, 20
 """`K` results are taken from 51 candidates by codes, and `MOST`, which stands for 1,000, from 100."""
@@ -103,7 +103,7 @@ def test_vectors_may_be_deleted_meanwhile(store_url: str, monkeypatch: pytest.Mo
     def delete_some(search: Search, *given: Any) -> list[Result]:
         """Also some that are queries."""
         nonlocal first
-        service.index_vectors.remove_many("i", DeleteOptions(ids=tuple(range(first, first + 5))))
+        remove(service, "i", DeleteOptions(ids=tuple(range(first, first + 5))))
         first += 5
         return results_by(search, *given)
 
@@ -140,6 +140,17 @@ def test_indexes_in_use_do_not_expire(store_url: str, monkeypatch: pytest.Monkey
     copy = service.indexes.open("copy").manifest.token
     service.copies.copy({"from": ["i", token], "to": ["copy", copy]}, Progress(), "")
     service.index_upserts.upsert("i", lambda *_: Batch(rows, [*range(N)], None))
-    service.index_vectors.remove_many("i", DeleteOptions(ids=(1, 2)))
+    remove(service, "i", DeleteOptions(ids=(1, 2)))
     service.index_vectors.search("i", lambda _: (SearchOptions(ids=(3,)), None))
     assert used == [{"i"}, {"i"}, {"i", "copy"}, {"i"}, {"i"}, {"i"}]
+
+
+@pytest.mark.usefixtures("client")
+def test_recall_is_of_the_nearest_also_where_every_similarity_is_tiny(store_url: str) -> None:
+    tiny = FEW["gaussian"] | {"kernel": {"kind": "gaussian", "length_scale": 0.08}}
+    service, rows = filled(store_url, tiny, keep="vectors")
+    lags = np.square(rows[:, None] - rows).sum(axis=2) + np.diag(np.full(N, np.inf))
+    pairs = zip(searched(service, k=K), np.argsort(lags, axis=1)[:, :K].tolist(), strict=True)
+    recall = np.mean([np.isin(nearest, own["ids"]).mean() for own, nearest in pairs])
+    assert recall < 0.9
+    assert measured(service, k=K, queries=N)["recall"] == pytest.approx(recall)

@@ -7,7 +7,7 @@ import pytest
 
 from app.core.indexes.options import Batch, DeleteOptions, Filter
 from app.services.index_vectors import _order_of_removal
-from service_tests.services.crowds import GMM, service_with
+from service_tests.services.crowds import GMM, remove, service_with
 
 
 def test_no_vector_moves_twice_or_is_removed_afterwards() -> None:
@@ -18,8 +18,9 @@ def test_no_vector_moves_twice_or_is_removed_afterwards() -> None:
         slots = [*doomed, -1, -1]
         rng.shuffle(slots)
         there, moves = [*range(size)], list[int]()
-        order = _order_of_removal(slots, size)
-        assert sorted(order) == [*range(len(slots))]
+        order = _order_of_removal(np.array(slots), size).tolist()
+        early = _order_of_removal(np.array(slots), rng.randrange(size)).tolist()  # the size was read earlier
+        assert sorted(early) == sorted(order) == [*range(len(slots))]
         for i in order:
             if slots[i] >= 0:
                 at, last = there.index(slots[i]), there.pop()
@@ -41,7 +42,8 @@ def test_those_are_removed_that_are_named(store_url: str, by_filter: bool) -> No
     tags = ["doomed" if i in doomed else None for i in range(n)]
     service.index_upserts.upsert("i", lambda *_: Batch(rows, [*range(n)], tags))
     asked = DeleteOptions(filter=Filter(all=("doomed",))) if by_filter else DeleteOptions(ids=(*doomed, "none", n))
-    assert service.index_vectors.remove_many("i", asked) == (450, [] if by_filter else ["none", n])
+    removal = remove(service, "i", asked)
+    assert removal.removed.tolist() == [True] * 450 + [False] * (0 if by_filter else 2)
     page, _ = service.index_vectors.read_page("i", None, 1000, None, False)
     assert {one["id"] for one in page} == {*range(n)} - {*doomed}
     for i in rng.sample(sorted({*range(n)} - {*doomed}), 20):

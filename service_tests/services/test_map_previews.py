@@ -58,3 +58,12 @@ def test_it_refuses_as_a_put_does(
     told = assert_problem(http, dry_run(http, name, gaussian | change), status, slug)
     made = put(http, name, gaussian | change).json()
     assert told | {"instance": ""} == made | {"instance": ""}
+
+
+def test_it_has_the_preconditions_of_a_put(http: httpx.Client, name: str) -> None:
+    spec = json.loads((EXAMPLES / "put_map.gmm_gcws.json").read_text())
+    for header, status in (({"If-Match": "*"}, 412), ({"If-None-Match": "*"}, 200)):
+        assert http.put(f"/v1/maps/{name}?dry_run=true", json=spec, headers=header).status_code == status
+    put(http, name, spec)
+    for header, status in (({"If-Match": "*"}, 200), ({"If-None-Match": "*"}, 412)):
+        assert http.put(f"/v1/maps/{name}?dry_run=true", json=spec, headers=header).status_code == status

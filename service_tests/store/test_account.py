@@ -1,13 +1,17 @@
 """The account says what the store holds, and refuses what has no room."""
 
+from typing import Any
+
 import pytest
 import redis
 
+from app.jobs import worker
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
+from app.store import pieces
 from app.store.account import UNCOMMITTED_TTL, UNLIMITED, Account, Entry, Quota, Usage
 from app.store.datasets import DatasetStore
-from app.store.errors import QuotaExceeded
+from app.store.errors import QuotaExceeded, StoreFull
 from app.store.maps import MapStore
 from app.store.named import NameTaken
 from app.store.pieces import PIECE_BYTES
@@ -160,3 +164,24 @@ def test_what_a_put_that_died_has_entered_goes_with_its_pieces(client: redis.Red
     assert Account(client).usage("a") == (300, 1)
     pass_time(client)
     assert assert_true(client) == NOTHING
+
+
+def test_the_result_of_a_job_that_is_written_several_times_counts_once(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Jobs(client, 9, 60).submit("walk", {}, owner="a")
+    context, before, failures = attempt(client, job.id), Account(client).usage("a").nbytes, list[str]()
+    write = pieces.write
+
+    def fail_at_first(*given: Any) -> list[str]:
+        if len(failures) < 5:
+            failures.append("full")
+            raise StoreFull("there is no room on the disk")
+        return write(*given)
+
+    monkeypatch.setattr(pieces, "write", fail_at_first)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    Account(client).allow("a", Quota(before + 1500, None))
+    worker._write_end(client, context, 60, {"text/plain": bytes(1000)})
+    assert Jobs(client, 9, 60).get(job.id).state == "succeeded"
+    assert Account(client).usage("a").nbytes - before <= 1500

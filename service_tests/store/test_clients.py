@@ -8,15 +8,17 @@ import pytest
 from app.jobs.jobs import Jobs
 from app.jobs.worker import Queue
 from app.store import identity
+from app.store.account import Account, Quota
 from app.store.backup import BackupFailed, back_up, restore
 from app.store.connection import MANY, Client, connect, inside
+from app.store.errors import QuotaExceeded
 from app.store.identity import StoreReplaced
-from app.store.indexes import IndexStore
+from app.store.indexes import ENTRY_BYTES, IndexStore
 from app.store.maps import MapStore
 from service_tests.clusters import Cluster, cluster
 from service_tests.servers import EVERY_WRITE, valkey
 from service_tests.store.charged import building
-from service_tests.store.new_indexes import entry, held, new_index
+from service_tests.store.new_indexes import S, entry, held, new_index
 from service_tests.store.new_maps import new
 
 pytestmark = pytest.mark.nightly
@@ -52,6 +54,25 @@ def test_an_index_is_changed_at_once(client: Client) -> None:
         assert looked[1].size == 299
     assert [one.name for one in indexes.page("", None, 9)[0]] == ["i", "j", "k"]
     assert indexes.delete("i")
+
+
+def test_a_quota_counts_what_is_in_all_places(client: Client) -> None:
+    indexes, account = IndexStore(client), Account(client)
+    made, some = [indexes.create(new_index(name)) for name in ("i", "j", "k")], [entry(i) for i in range(300)]
+    for one in made:
+        indexes.upsert(one, some, by="b")
+    used = account.usage("b").nbytes
+    account.allow("b", Quota(used + 100, None))
+    for one in made:
+        indexes.upsert(one, some, by="b")  # takes no more
+    indexes.upsert(made[0], [entry(300)], by="b")
+    for one in made:
+        with pytest.raises(QuotaExceeded, match=f"key_bytes is {used + 100}"):
+            indexes.upsert(one, [entry(301)], by="b")
+    whole = IndexStore(client, Quota(account.usage().nbytes + 100, None))
+    with pytest.raises(QuotaExceeded, match="max_store_bytes"):
+        whole.upsert(made[1], [entry(i) for i in range(301, 600)])
+    assert account.usage("b").nbytes == used + 8 + S + ENTRY_BYTES + 2 * len(entry(300).id)
 
 
 def test_a_backup_during_which_slots_move_is_refused(nodes: Cluster, client: Client, tmp_path: Path) -> None:

@@ -8,9 +8,14 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
+import numpy as np
 import pytest
 
+from app.container import Container
+from app.core.indexes.options import Batch, DeleteOptions, Filter, TagChanges
 from app.jobs.jobs import Jobs
+from app.services.aliases import AskedAlias
+from app.settings import Settings
 from app.store import identity
 from app.store.account import Account, Quota
 from app.store.connection import connect
@@ -21,6 +26,7 @@ from app.store.keys import KeyStore, Role, draw_key
 from app.store.maps import MapStore
 from service_tests.clusters import Pair
 from service_tests.servers import until
+from service_tests.services.crowds import GMM, crowded, remove, service_with
 from service_tests.store.charged import building, put_dataset
 from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
@@ -117,3 +123,25 @@ def test_every_change_that_a_client_is_told_of_is_confirmed_also_where_it_was_ma
         assert sum(told.startswith(words) for told in refused.values()) > 9, refused
         for again in (changes["a map that is there"], changes["a deletion that was made"], changes["a key"]):
             again()
+
+
+def test_a_request_that_changes_nothing_is_confirmed_as_well(pair: Pair) -> None:
+    """A first try may have changed it, and was not confirmed."""
+    first = service_with(pair.url, GMM)
+    first.index_upserts.upsert("i", lambda *_: Batch(crowded(np.random.default_rng(1), 3), [0, 1, 2], None))
+    first.aliases.put("a", AskedAlias(map="m"))
+    service = Container(Settings(redis_url=pair.url, store_replicas=1, store_timeout=0.8))
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: service.index_upserts.change_tags("i", TagChanges(ids=(0,), remove_tags=("gone",))),
+        lambda: remove(service, "i", DeleteOptions(filter=Filter(all=("gone",)))),
+        lambda: service.aliases.put("a", AskedAlias(map="m")),
+        lambda: service.aliases.delete("gone"),
+    )
+    pair.replica.kill(signal.SIGSTOP)
+    try:
+        assert service.aliases.get("a").map == "m"
+        for change in changes:
+            with pytest.raises(StoreUnavailable, match="replicas of the store have confirmed"):
+                change()
+    finally:
+        pair.replica.kill(signal.SIGCONT)

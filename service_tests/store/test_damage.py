@@ -10,10 +10,12 @@ import redis
 
 from app.store.datasets import DatasetStore, build_manifest
 from app.store.errors import NewerVersion, StoreDamaged
+from app.store.indexes import IndexStore
 from app.store.maps import MapStore
 from app.store.named import NameTaken
 from service_tests.cases import each
 from service_tests.checks import keys
+from service_tests.store.new_indexes import entry, new_index
 from service_tests.store.new_maps import new
 
 
@@ -99,3 +101,12 @@ def test_a_map_of_a_newer_version_is_refused_by_name(
     assert [manifest.name for manifest in maps.page("", None, 9)[0]] == ["other"]
     assert told in caplog.text
     assert maps.delete("m")
+
+
+def test_an_index_that_has_lost_its_tags_is_named(client: redis.Redis) -> None:
+    indexes = IndexStore(client)
+    made = indexes.create(new_index())
+    indexes.upsert(made, [entry(1)._replace(tags=b'["a"]')])
+    assert [*indexes.damages()] == []
+    assert client.delete(*client.keys("bochner:{index:i}:*:tags"))
+    assert [*indexes.damages()] == ["the tags of index 'i' are missing: DELETE it, then PUT it anew"]

@@ -14,6 +14,7 @@ import redis
 
 from app.store import identity
 from app.store.connection import connect
+from app.store.data_files import _NAMES
 from app.store.disk import DAMAGED, FOLDER, MANIFEST, cut_tails
 from app.store.embedded import EmbeddedStore
 from app.store.errors import StoreUnavailable
@@ -139,6 +140,27 @@ def test_damage_in_the_middle_stops_the_start_and_names_the_command_that_helps(d
     assert path.read_bytes() + cut_tails(data)[0].read_bytes() == damaged
     assert command("check", data).returncode == 0
     assert keys(data) == written(appended[:first])
+
+
+@pytest.mark.parametrize("name", ["ZADD", "MULTI", "EXEC", "HSET"])
+def test_a_flipped_bit_in_the_name_of_a_command_is_found_and_cut(data: Path, name: str) -> None:
+    path = data / APPENDED
+    appended = path.read_bytes()
+    at = appended.index(f"\r\n{name}\r\n".encode()) + 2
+    damaged = bytearray(appended)
+    damaged[at] ^= 1
+    path.write_bytes(damaged)
+    with pytest.raises(StoreNotStarted, match=r"a command has a name that is none.*bochner repair"):
+        EmbeddedStore(data, STORE_PROGRAM).start()
+    assert path.read_bytes() == damaged, "nothing is changed"
+    assert command("repair", data).returncode == 0
+    assert keys(data) == written(appended[: max(one for one in boundaries(appended) if one <= at)])
+
+
+def test_every_command_that_changes_data_is_known(tmp_path: Path) -> None:
+    with valkey(tmp_path) as url, redis.Redis.from_url(url) as client:
+        found = client.execute_command("COMMAND LIST", "FILTERBY", "ACLCAT", "write")
+    assert {one.upper().partition(b"|")[0] for one in found} <= _NAMES
 
 
 def test_what_the_server_refuses_of_its_file_is_told_and_kept(data: Path, caplog: pytest.LogCaptureFixture) -> None:

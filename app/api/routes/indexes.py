@@ -21,6 +21,7 @@ from app.formats.option_bodies import BATCHES
 from app.jobs.record import JobRecord
 from app.services.index_copies import AskedCopy
 from app.services.index_upserts import Rule
+from app.services.index_vectors import Removal
 from app.services.indexes import (
     AskedIndex,
     ChangedTags,
@@ -240,11 +241,16 @@ async def delete_vectors(name: IndexName, request: Request, context: Admitted) -
     posted_format(request, (JSON,))
     body = await bodies.read(request, context, context.limits.check_options)
 
-    def work() -> DeletedVectors:
-        deleted, missing = context.index_vectors.remove_many(name, bodies.parse(DeleteOptions, body))
-        return DeletedVectors(deleted=deleted, missing=missing)
+    def begin() -> tuple[DeleteOptions, Removal]:
+        asked = bodies.parse(DeleteOptions, body)
+        return asked, context.index_vectors.begin_removal(name, asked)
 
-    return await context.admission.compute(work)
+    asked, removal = await context.admission.compute(begin)
+    with removal.under_way():
+        for step in removal.steps:
+            await context.admission.ask(step)  # each a short call to the store: others need not wait for all of them
+    missing = [one for one, there in zip(asked.ids or (), removal.removed, strict=False) if not there]
+    return DeletedVectors(deleted=int(removal.removed.sum()), missing=missing)
 
 
 @router.patch("/{name}/vectors", operation_id="change_tags", openapi_extra=TAGS_BODY)

@@ -111,12 +111,13 @@ async def _preview(name: str, request: Request, context: Context) -> Response:
     """Return the preview of a map; the map is built for it if there is a place and time, and then discarded."""
     with context.admission.inside:
         clock, asked = await _read_spec(request, context)
+    check = etags.preconditions(request).check
     with context.admission.builds:
         found = await long_work.run_or_submit(
             context,
             clock,
             context.admission.building,
-            lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request)),
+            lambda progress: preview(context.map_creation, name, asked, progress, owner_of(request), check),
             request,
         )
     return Response(

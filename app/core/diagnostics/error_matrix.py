@@ -34,14 +34,16 @@ class RowVariation(NamedTuple):
     effective_rows: float
     """Number of rows of equal influence that would vary as much; small if few rows make most of the error."""
 
-    def interval(self, error: float, of_maps: float = 0.0) -> tuple[float, float]:
+    def interval(self, error: float, of_maps: tuple[float, float] = (0.0, 1.0)) -> tuple[float, float]:
         """Return the interval in which the error on as many new rows lies in 95 % of cases, by Student's t.
 
-        The error on the new rows varies as much as the one on these. `of_maps` is the standard deviation of the
-        error's logarithm over maps, if the map is a new one too.
+        The error on the new rows varies as much as the one on these. `of_maps` is the variance of the error's logarithm
+        over maps, if the map is a new one too, and its degrees of freedom. The two parts have a quantile each (Cochran
+        1964), so that the interval covers somewhat more where both matter.
         """
-        quantile = scipy.special.stdtrit(max(2.0, self.effective_rows - 1), (1 + _COVERED) / 2)
-        factor = float(np.exp(quantile * np.hypot(np.sqrt(2) * self.deviation, of_maps)))
+        parts = np.array([2 * self.deviation**2, of_maps[0]])
+        quantiles = scipy.special.stdtrit([max(2.0, self.effective_rows - 1), of_maps[1]], (1 + _COVERED) / 2)
+        factor = float(np.exp(np.sqrt((np.square(quantiles) * parts).sum())))
         return error / factor, error * factor
 
 

@@ -156,7 +156,7 @@ class MaxError(Diagnostic):
         errors.check(max(self.diameters))
         sizes = feature_map.spec.input_dim, feature_map.n_frequencies
         largest, squares = self._sums(errors, *sizes, progress)
-        found = zip(self.diameters, largest.tolist(), np.sqrt(squares / self.samples).tolist(), strict=True)
+        found = zip(self.diameters, largest.tolist(), (largest * np.sqrt(squares / self.samples)).tolist(), strict=True)
         answer = MaxErrors(
             form=errors.form,
             samples=self.samples,
@@ -175,7 +175,7 @@ class MaxError(Diagnostic):
                 )
 
     def _sums(self, errors: SetErrors | ErrorsAround, d: int, s: int, progress: Progress) -> tuple[Matrix, Matrix]:
-        """Return the largest error, and the sum of the squares of all errors, for each diameter."""
+        """Return the largest error, and the sum of the squares of all errors as parts of it, for each diameter."""
         state = unpack_arrays(progress.restore())
         squares, largest = found = state.get("found", np.zeros((2, len(self.diameters))))
         # A step is a block of points of one ball.
@@ -188,8 +188,9 @@ class MaxError(Diagnostic):
                 if done <= restored:
                     continue
                 error = errors.at(diameter, first, lags, partial(progress.checkpoint, keep))
-                squares[i] += error @ error
-                largest[i] = max(largest[i], error.max())
+                most = max(largest[i], error.max(), np.finfo(np.float64).tiny)
+                squares[i] = squares[i] * (largest[i] / most) ** 2 + np.square(error / most).sum()
+                largest[i] = most
                 progress.report(done, of)
                 progress.checkpoint(partial(pack_arrays, found=found, done=np.array(done)))
         return largest, squares

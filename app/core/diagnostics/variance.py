@@ -232,9 +232,10 @@ def _empirical(estimates: NDArray[np.complex128] | Matrix) -> Empirical:
     mean = estimates.mean()
     squares = np.square(np.abs(estimates - mean))
     n = len(estimates)
-    return Empirical(
-        mean=float(mean.real), variance=float(squares.sum() / (n - 1)), standard_error=float(squares.std() / np.sqrt(n))
-    )
+    variance = squares.sum() / (n - 1)
+    # The variance of a sample variance is (μ₄ − σ⁴ (n − 3)/(n − 1))/n.
+    of_variance = max(np.square(squares).mean() - variance**2 * (n - 3) / (n - 1), 0) / n
+    return Empirical(mean=float(mean.real), variance=float(variance), standard_error=float(np.sqrt(of_variance)))
 
 
 MOST_PAIRS = 100

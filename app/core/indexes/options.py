@@ -97,12 +97,14 @@ class DeleteOptions(Frozen):
     ids: _Ids | None = None
     """Ids of the vectors, each once."""
     filter: Filter | None = None
-    """Tags that the vectors have."""
+    """Tags that the vectors have; {} for all vectors, while lists that are all empty are refused."""
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:
         if (self.ids is None) == (self.filter is None):
             raise InvalidInput("expected either ids or a filter", "")
+        if self.filter is not None and self.filter.model_fields_set and not any(dict(self.filter).values()):
+            raise InvalidInput("expected a tag in the filter, got empty lists; {} deletes all vectors", "/filter")
         return self
 
 

@@ -182,10 +182,10 @@ class Labels:
         """Return how well ridge regression on features predicts the labels of the measured rows.
 
         For classes it is the share of correct predictions; the largest regressed column is the predicted class. For
-        numbers it is R², the explained part of the variance: at most 1, and negative if the mean of the numbers
-        predicts better. There is an intercept without a penalty. The penalty is the one with the smallest squared
-        leave-one-out error on the rows trained with, whose closed form takes one decomposition; the measured rows do
-        not influence it.
+        numbers it is R², 1 minus the mean squared error as a part of the variance of all labels: at most 1, and
+        negative if the mean of the numbers predicts better. There is an intercept without a penalty. The penalty is the
+        one with the smallest squared leave-one-out error on the rows trained with, whose closed form takes one
+        decomposition; the measured rows do not influence it.
 
         Args:
             gram: inner products of the features of all rows, (n, n).
@@ -195,8 +195,7 @@ class Labels:
         told = _ridge(gram[np.ix_(trained, trained)], gram[np.ix_(measured, trained)], self.targets[trained])
         if self.classes is not None:
             return float((told.argmax(axis=1) == self.classes[measured]).mean())
-        truth = self.targets[measured]
-        return 1 - float(np.square(told - truth).sum() / max(np.square(truth - truth.mean()).sum(), 1e-300))
+        return 1 - float(np.square(told - self.targets[measured]).mean() / self.targets.var())
 
 
 def linear_score(rows: Rows, labels: Labels, fold: Fold) -> float:
@@ -260,6 +259,8 @@ class Measured(TypedDict, total=False):
     """Criterion that candidates are chosen by, on the choosing rows: the error, or 1 minus the score."""
     error: float
     """Relative Frobenius error on the reported rows."""
+    is_random: bool
+    """Whether maps of other seeds differ."""
     variation: Sequence[float]
     """Fields of a `RowVariation`: contribution of the reported rows to the uncertainty of the error."""
     score: float
@@ -335,7 +336,7 @@ class Measuring:
         """Return the error on the reported rows and, if there are labels, the score."""
         reported = self._shares.reported
         error, variation = self._error(its_map, exact, reported.measured, pause)
-        found = Measured(error=error, variation=[*variation])
+        found = Measured(error=error, is_random=its_map.is_random, variation=[*variation])
         if self._labels is not None:
             found["score"] = self._score(its_map, reported, self._labels, pause)
         return found

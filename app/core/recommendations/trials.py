@@ -185,7 +185,8 @@ def build_answer(
         refusals = "; ".join(dict.fromkeys(f"{one['sampler']['kind']}: {one['reason']}" for one in skipped))
         raise InvalidInput(f"no sampler can be tried: {refusals}", "/samplers")
     best = ranked[0]
-    told = [_rank_entry(trial, is_tied_with(trial, best, wanted)) for trial in ranked]
+    shared = _shared_variation(ranked)
+    told = [_rank_entry(trial, is_tied_with(trial, best, wanted), shared) for trial in ranked]
     return Ranking(
         rows=shares.rows,
         reported_rows=len(shares.reported.measured),
@@ -280,11 +281,23 @@ def _notes(
     return notes
 
 
-def _rank_entry(trial: Trial, is_tied: bool | None) -> RankedTrial:
+def _shared_variation(trials: list[Trial]) -> tuple[float, float]:
+    """Return the variance over maps of the relative error, of all trials together, and its degrees of freedom."""
+    every = [_of(trial.told, "error") for trial in trials if trial.maps[0]["is_random"]]
+    every = [errors for errors in every if len(errors) > 1 and errors.any()]
+    freedom = [len(errors) - 1 for errors in every]
+    if not every:
+        return 0.0, 1.0
+    variances = [float(errors.var(ddof=1) / errors.mean() ** 2) for errors in every]
+    return float(np.average(variances, weights=freedom)), float(sum(freedom))
+
+
+def _rank_entry(trial: Trial, is_tied: bool | None, shared: tuple[float, float]) -> RankedTrial:
     first, errors = trial.maps[0], _of(trial.told, "error")
-    mean, deviation = float(errors.mean()), _deviation(errors)
-    of_maps = deviation / mean * np.sqrt(1 + 1 / len(errors)) if mean else 0.0
-    low, high = trial.variation.interval(mean, float(of_maps))
+    mean, deviation, n = float(errors.mean()), _deviation(errors), len(errors)
+    variance, freedom = (deviation**2 / mean**2, n - 1) if n >= _FEWEST_VARIED and mean else shared
+    of_maps = variance * (1 + 1 / n) if first["is_random"] else 0.0
+    low, high = trial.variation.interval(mean, (of_maps, freedom))
     scores = _of(trial.told, "score") if "score" in first else None
     return RankedTrial(
         spec=trial.spec.model_dump(mode="json"),
@@ -312,6 +325,8 @@ def _deviation(values: Matrix) -> float:
     return float(values.std(ddof=1)) if len(values) > 1 else 0.0
 
 
+# Fewer maps say too little about how much maps vary: those of all trials together say more.
+_FEWEST_VARIED = 3
 MOST_ROWS = 1000
 """Most rows that maps are measured on; if there are more, a sample is enough."""
 FRESH_MAPS = 10

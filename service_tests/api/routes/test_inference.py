@@ -131,6 +131,7 @@ BINARY = {"name": "vectors", "shape": [7, 3], "datatype": "FP32", "parameters": 
         ({"inputs": [tensor(data=[1.0] * 20)]}, None, "data has 20 numbers; shape is [7, 3]"),
         ({"inputs": [tensor(ROWS[:, :2])]}, None, "rows have 2 entries; this map takes 3"),
         ({"inputs": [tensor(data=[1e300] * 21)]}, None, "row 0, column 0 is not finite"),
+        ({"inputs": [tensor(datatype="INT64", data=[2**53 + 1] * 21)]}, None, "not read exactly from JSON"),
         ({"inputs": [tensor()], "outputs": [{"name": "logits"}]}, None, "there is no output 'logits'; there is features and codes"),
         ({"inputs": [tensor()], "parameters": {"priority": 1}}, None, "'priority' is not served"),
         ({"inputs": [BINARY]}, bytes(80), "expected 80 for binary_data_size, the bytes after the JSON, got 84"),

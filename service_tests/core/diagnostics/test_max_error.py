@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from app.core.diagnostics.max_error import DiameterError, greatest_error_bound
+from app.core.maps import make_map
 from app.core.maps.terms import Form
 from service_tests.cases import covered, each
 from service_tests.core.combinations import FIELDS, D, weight_sum, with_frequencies
 from service_tests.core.diagnostics.measure import max_errors
-from service_tests.core.specs import KERNELS, fourier
+from service_tests.core.specs import KERNELS, fourier, spec
 
 FOURIER = [(name, variant) for name in sorted(with_frequencies(KERNELS)) for variant in range(len(FIELDS[name](D)))]
 """Kernels by their kind and the number of their fields among those that are tried."""
@@ -122,3 +123,13 @@ def test_sparse_grids_keep_theorem_3_where_it_speaks(level: int, d: int) -> None
 )
 def test_where_nothing_is_proved_there_is_no_bound(members: dict[str, Any]) -> None:
     assert greatest_error_bound(fourier(**members), 0.1) is None
+
+
+def test_errors_whose_squares_leave_the_range_have_a_mean_square() -> None:
+    kernel = {"kind": "polynomial", "degree": 3}
+    landmarks = np.random.default_rng(3).standard_normal((4, 3)).tolist()
+    sampler = {"kind": "uploaded_landmarks", "landmarks": landmarks}
+    made = make_map(spec(input_dim=3, kernel=kernel, sampler=sampler, s=None, dtype="float64"))
+    small, large = errors(made, [1e4, 1e44], samples=300)
+    assert large["max"] > 1e200
+    assert large["rms"] / large["max"] == pytest.approx(small["rms"] / small["max"], rel=0.01)

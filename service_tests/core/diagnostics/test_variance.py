@@ -128,3 +128,18 @@ def test_what_has_no_meaning_is_refused(made: FeatureMap, options: dict[str, Any
     with pytest.raises(InvalidInput) as caught:
         variances(made, x, y, repeats=2, **options)
     assert caught.value.pointer == pointer
+
+
+def test_two_maps_tell_little_of_a_variance() -> None:
+    """Of two numbers ± a about their mean, the sample variance is 2a² and the mean fourth power a⁴."""
+    for pair in variances(fourier(s=64), rows(2, 1), rows(2, 2), repeats=2)["pairs"]:
+        found = pair["empirical"]
+        assert found["standard_error"] == pytest.approx((5 / 8) ** 0.5 * found["variance"], rel=1e-9)
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_a_weight_counts_as_often_as_in_the_estimate(normalize: bool) -> None:
+    kernel = {"kind": "anova", "subsets": [[0, 1, 2]], "weights": [3.0], "length_scale": 1.5}
+    made = fourier(kernel=kernel, form="phase", s=256, normalize=normalize, dtype="float64")
+    for pair in variances(made, rows(2, 1), rows(2, 2), repeats=600, seed=5)["pairs"]:
+        assert agrees(pair, 600, slack=0.02)

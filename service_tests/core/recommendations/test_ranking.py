@@ -5,20 +5,37 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.core.diagnostics.error_matrix import RowVariation
 from app.core.recommendations.candidates import Candidate, Objective, Wanted
 from app.core.recommendations.measuring import Measured
-from app.core.recommendations.trials import TIE_RATE, Trial, in_order, is_hopeless, is_tied_with
+from app.core.recommendations.trials import (
+    TIE_RATE,
+    Trial,
+    _rank_entry,
+    _shared_variation,
+    in_order,
+    is_hopeless,
+    is_tied_with,
+)
 from service_tests.core.recommendations.test_trials import KERNELS, kernel, sampler
 from service_tests.core.specs import spec
 
 ERRORS = Wanted(64, None)
+VARIATION = RowVariation(0.1, 30)
 SCORES = Wanted(64, None, objective=Objective.score)
 
 
-def trial(errors: Any, fresh: Any = (), scores: Any = None, n_output: int = 64) -> Trial:
+def trial(
+    errors: Any,
+    fresh: Any = (),
+    scores: Any = None,
+    n_output: int = 64,
+    variation: RowVariation = VARIATION,
+) -> Trial:
     def maps(values: Any, scored: Any) -> list[Measured]:
         return [
-            Measured(choosing=error, error=error, score=score, n_output=n_output, seconds=1.0, bytes=1)
+            Measured(choosing=error, error=error, score=score, is_random=True, variation=[*variation])
+            | Measured(n_output=n_output, seconds=1.0, bytes=1)
             for error, score in zip(values, scored, strict=True)
         ]
 
@@ -81,3 +98,24 @@ def test_what_learns_and_misses_twice_the_least_error_is_hopeless() -> None:
     assert [is_hopeless(one, 0.1, ERRORS) for one in (near, far, also_near, learned)] == [False, False, False, True]
     for other in (SCORES, Wanted(64, 0.2), Wanted(64, None, [learned.candidate.sampler])):
         assert not is_hopeless(learned, 0.1, other)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("maps", "others"), [(1, 8), (2, 8), (3, 0), (10, 0)])
+@pytest.mark.parametrize(("of_rows", "of_maps"), [(0.1, 0.02), (0.1, 0.1), (0.02, 0.1)])
+def test_the_error_of_another_map_on_other_rows_is_as_often_within_as_is_said(
+    maps: int, others: int, of_rows: float, of_maps: float
+) -> None:
+    rng, repeats, effective = np.random.default_rng(8), 2000, 20
+    within = 0
+    for _ in range(repeats):
+        deviation = of_rows * (rng.chisquare(effective - 1) / (effective - 1)) ** 0.5
+        told = RowVariation(deviation, effective)
+        every = [np.exp(of_maps * rng.standard_normal(3)) for _ in range(others)]
+        shared = _shared_variation([trial(one, variation=told) for one in every])
+        own = trial(np.exp(of_rows * rng.standard_normal() + of_maps * rng.standard_normal(maps)), variation=told)
+        entry = _rank_entry(own, None, shared)
+        other = np.exp(np.hypot(of_rows, of_maps) * rng.standard_normal())
+        within += entry["error_low"] <= other <= entry["error_high"]
+    # One standard error is .005; where both parts matter, and few maps are measured, more is covered.
+    assert 0.93 < within / repeats < 0.99

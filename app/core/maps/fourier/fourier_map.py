@@ -74,12 +74,11 @@ def closed_forms(spec: BaseSpec, independent: BaseSpec, lags: Matrix) -> ClosedF
         if deviations is None:
             all_normal = False
             continue
-        t = np.square(of * deviations).sum(axis=1)
+        t = np.minimum(np.square(of * deviations).sum(axis=1), 1e4)  # e^−t is 0 from there on
         sums["first"] += factor * t * np.exp(-t) * form.is_complex
         sums["second"] += factor * np.square(t) * np.exp(-t) / 2
-    if spec.normalize:
-        for name in ("monte_carlo", "first", "second"):
-            sums[name] /= at_zero**2
+    for name in sums if spec.normalize else ("nrff",):
+        sums[name] /= at_zero**2
     # Normalising divides by a random number in a form with offsets, and by a constant in all other forms.
     ratio = spec.normalize and form.has_offsets
     found = {"rff": sums["rff"]}

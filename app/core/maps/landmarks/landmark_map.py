@@ -292,6 +292,10 @@ class LandmarkMap(FeatureMap):
         )
         self.n_frequencies, self.n_output = arrays["root"].shape
         self.gram_dtype = spec.numpy_dtype
+        if spec.normalize:
+            self.largest_feature = 1.0
+        elif isinstance(self.kernel, ShiftInvariantKernel):
+            self.largest_feature = float(np.sqrt(self.kernel.at_zero(spec.input_dim)))
         self.bytes = self._features.nbytes + sum(array.nbytes for array in arrays.values())
 
     @classmethod

@@ -53,9 +53,11 @@ local function of_job(entry) return string.find(entry, ROOT .. '{job:', 1, true)
 local function entry_at(key, token) return string.sub(key, 1, -string.len('manifest') - 1) .. token end
 local function entry_of(piece) return (string.gsub(piece, of_job(piece) and ':%d+$' or ':[^:]+:%d+$', '')) end
 -- The limit that so much more would pass, and its value; nil if there is room. Of the bytes, the owner may get others.
-local function passed(owner, bytes, names, most_bytes, most_names, own_bytes)
+-- `elsewhere` has the bytes of all, and of the owner, in other shards.
+local function passed(owner, bytes, names, most_bytes, most_names, own_bytes, elsewhere)
+  local every, own = unpack(elsewhere or {0, 0})
   local limits = {
-    {'max_store_bytes', 'bytes', bytes, most_bytes}, {'max_store_names', 'names', names, most_names},
+    {'max_store_bytes', 'bytes', bytes, most_bytes, every}, {'max_store_names', 'names', names, most_names, 0},
   }
   if owner ~= '' then
     for what, wanted in pairs({bytes = own_bytes or bytes, names = names}) do
@@ -63,11 +65,11 @@ local function passed(owner, bytes, names, most_bytes, most_names, own_bytes)
       if what == 'names' and most_names ~= '' then  -- no more than it leaves to others
         most = math.min(tonumber(most) or math.huge, most_names - (redis.call('HGET', SUMS, 'names') or 0))
       end
-      table.insert(limits, {'key_' .. what, what .. ' ' .. owner, wanted, most or ''})
+      table.insert(limits, {'key_' .. what, what .. ' ' .. owner, wanted, most or '', what == 'bytes' and own or 0})
     end
   end
   for _, limit in ipairs(limits) do
-    local there = tonumber(redis.call('HGET', SUMS, limit[2]) or 0)
+    local there = (redis.call('HGET', SUMS, limit[2]) or 0) + limit[5]
     if limit[3] > 0 and limit[4] ~= '' and there + limit[3] > tonumber(limit[4]) then
       return {limit[1], tonumber(limit[4]), there}
     end

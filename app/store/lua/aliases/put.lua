@@ -5,7 +5,7 @@ local stored, found = manifest(KEYS[1])
 local other, there = manifest(KEYS[3])
 if there.alias_of then return {false, other} end
 local made = 'made ' .. cjson.decode(ARGV[1]).token
-if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ''} end  -- and deleted since
+if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ARGV[1]} end  -- and deleted since
 local is_free = ARGV[3] == '' and (not stored or failed(found))
 if not is_free and stored ~= ARGV[3] then return {false, stored or ''} end
 sweep()

@@ -1,9 +1,9 @@
 -- KEYS: manifest, listing. ARGV: token, manifest, name, time to live in seconds ('' for ever), owner, most bytes, most
--- names. Returns the limit that would be exceeded, if any, and the manifest stored then, '' if the index has been made by
--- the first try of this call, and deleted since.
+-- names. Returns the limit that would be exceeded, if any, and the manifest stored then, even if the first try of this call
+-- has stored it, and others have deleted it since.
 local stored, found = manifest(KEYS[1])
 local made = 'made ' .. ARGV[1]
-if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ''} end
+if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ARGV[2]} end
 if stored and not failed(found) then return {false, stored} end
 sweep()
 local limit = passed(ARGV[5], base(), 1, ARGV[6], ARGV[7])

@@ -1,13 +1,14 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any), receipt, whether vectors get other tags alone; then for each vector its id, the mark of its tags with its
--- codes, the vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before
--- its codes, a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags
--- would take too much, or 'changed' if the revision is another; nil if the index is gone.
+-- ('' for any), receipt, whether vectors get other tags alone, bytes of all and of the owner in other shards; then for
+-- each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is there), and the text of
+-- its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it has. Returns the limit
+-- that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the revision is another; nil if
+-- the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
-local BY, FIRST, stride, size, bytes = ARGV[7], 11, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[7], 13, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown, changes, texts, begun, is_kept = 0, {}, {}, {}, ARGV[3] == '1'
 local IS_PUT = ARGV[10] == ''
@@ -59,7 +60,7 @@ local own = number ~= 0 and put or grown
 if number == 0 then
   for by, less in pairs(replaced) do own = own - (by ~= 0 and less or 0) end
 end
-local limit = passed(BY, grown, 0, ARGV[4], '', own)
+local limit = passed(BY, grown, 0, ARGV[4], '', own, {ARGV[11], ARGV[12]})
 if limit then return limit end
 number = number or new_number(BY)
 replaced[number] = put

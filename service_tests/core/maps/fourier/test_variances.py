@@ -89,3 +89,8 @@ def test_the_forms_of_theorems_2_and_3(gamma: float, rho: float) -> None:
     plain = 1 / 2 + (1 - exact**2) ** 2 / 2
     assert closed["rff"] == pytest.approx(plain / 100, rel=1e-12)
     assert closed["nrff"] == pytest.approx((plain - exact**2 * (3 - exact**4) / 4) / 100, rel=1e-11, abs=1e-17)
+
+
+def test_rows_that_lie_as_far_apart_as_can_be_have_the_variances_of_kernel_0() -> None:
+    found = closed_forms(fourier(kernel={"kind": "gaussian", "length_scale": 1.0}, s=64), np.full((1, 4), 1e150))
+    assert found["cv1"] == found["cv2"] == found["moment_matching"] == found["monte_carlo"] == 0.5 / 64

@@ -135,3 +135,11 @@ def test_sparse_landmarks_stay_sparse_and_give_the_same(dtype: str) -> None:
     x = np.abs(rng.normal(size=(5, 300))).astype(dtype)
     for given in (x, csr_array(x)):
         np.testing.assert_allclose(sparse.gram(given, given), dense.gram(x, x), rtol=0, atol=CLOSE[dtype])
+
+
+@every_kernel
+@pytest.mark.parametrize("normalize", [False, True])
+def test_no_feature_is_larger_than_is_said(kernel: dict[str, Any], normalize: bool) -> None:
+    made = learned(kernel=kernel, normalize=normalize)
+    assert np.abs(made.transform(data(200, 9))).max() <= made.largest_feature * (1 + 1e-6)
+    assert made.largest_feature < np.inf or not normalize
