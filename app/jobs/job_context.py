@@ -122,7 +122,7 @@ class JobContext(Progress):
                 self._written.clear()
         except (StoreUnavailable, QuotaExceeded):
             # The previous checkpoint is still stored, and the next one will do.
-            self.discard_written()
+            self._account.discard(pieces.keys(prefix, len(made)), [prefix])
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
@@ -159,7 +159,13 @@ class JobContext(Progress):
         return pieces.write(self._client, prefix, data, deadline)
 
     def discard_written(self) -> None:
-        """Remove what `write` has written and nothing has made permanent, and its entries in the account."""
+        """Remove what `write` has written since the last checkpoint, and its entries in the account.
+
+        Raises:
+            NotMine: the job no longer belongs to this attempt: its end may be stored, and keep what was written.
+        """
+        if self._written:
+            self.announce([])
         for prefix, length in self._written.items():
             self._account.discard(pieces.keys(prefix, length), [prefix])
 

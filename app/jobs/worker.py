@@ -260,6 +260,7 @@ def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Resu
     pause = _END_PAUSE_SECONDS
     while True:
         try:
+            context.discard_written()  # by a try that failed
             error = outcome.model_dump_json() if isinstance(outcome, JobError) else ""
             bodies, kept = (b"", []) if isinstance(outcome, JobError) else _write_result(context, outcome)
             state = "failed" if error else "succeeded"
@@ -271,7 +272,6 @@ def _write_end(client: redis.Redis, context: JobContext, ttl: int, outcome: Resu
             logger.warning("the end of job %s is not written down yet: %s", context.job_id, in_full(away))
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_END_PAUSE_SECONDS)
-            context.discard_written()
         else:
             if not done:
                 raise NotMine(context.job_id)

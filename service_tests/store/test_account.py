@@ -5,13 +5,14 @@ from typing import Any
 import pytest
 import redis
 
-from app.jobs import worker
+from app.jobs import scripts, worker
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.jobs import Jobs
+from app.jobs.record import NotMine
 from app.store import pieces
 from app.store.account import UNCOMMITTED_TTL, UNLIMITED, Account, Entry, Quota, Usage
 from app.store.datasets import DatasetStore
-from app.store.errors import QuotaExceeded, StoreFull
+from app.store.errors import QuotaExceeded, StoreFull, StoreUnavailable
 from app.store.maps import MapStore
 from app.store.named import NameTaken
 from app.store.pieces import PIECE_BYTES
@@ -185,3 +186,23 @@ def test_the_result_of_a_job_that_is_written_several_times_counts_once(
     worker._write_end(client, context, 60, {"text/plain": bytes(1000)})
     assert Jobs(client, 9, 60).get(job.id).state == "succeeded"
     assert Account(client).usage("a").nbytes - before <= 1500
+
+
+def test_the_result_of_a_job_stays_whose_end_was_stored_though_the_reply_was_lost(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, run = Jobs(client, 9, 60).submit("walk", {}), scripts.run
+
+    def lose(of: redis.Redis, name: str, *given: Any, **named: Any) -> Any:
+        told = run(of, name, *given, **named)
+        if name == "end":
+            raise StoreUnavailable("no reply")
+        return told
+
+    monkeypatch.setattr(scripts, "run", lose)
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    with pytest.raises(NotMine):
+        worker._write_end(client, attempt(client, job.id), 60, {"text/plain": b"result"})
+    monkeypatch.undo()
+    (body,) = Jobs(client, 9, 60).result(job.id)
+    assert b"".join(Jobs(client, 9, 60).parts(job.id, body)) == b"result"
