@@ -164,10 +164,10 @@ class JobContext(Progress):
         Raises:
             NotMine: the job no longer belongs to this attempt: its end may be stored, and keep what was written.
         """
-        if self._written:
-            self.announce([])
-        for prefix, length in self._written.items():
-            self._account.discard(pieces.keys(prefix, length), [prefix])
+        written = [key for prefix, length in self._written.items() for key in pieces.keys(prefix, length)]
+        if written and not self._run("discard", keys=written):
+            raise NotMine(self.job_id)
+        self._written.clear()
 
     def _run(self, name: str, *args: Any, keys: list[str] | None = None) -> Any:
         return scripts.run(self._client, name, self.job_id, self.message, *args, keys=keys or [])

@@ -52,7 +52,18 @@ def key(job_id: str, part: str, places: Places = ONE) -> str:
 
 _SCRIPTS = {
     name: lua.read(f"jobs/{name}")
-    for name in ("submit", "claim", "renew", "progress", "announce", "checkpoint", "end", "cancel", "release")
+    for name in (
+        "submit",
+        "claim",
+        "renew",
+        "progress",
+        "announce",
+        "checkpoint",
+        "discard",
+        "end",
+        "cancel",
+        "release",
+    )
 }
 
 

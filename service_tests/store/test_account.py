@@ -206,3 +206,15 @@ def test_the_result_of_a_job_stays_whose_end_was_stored_though_the_reply_was_los
     monkeypatch.undo()
     (body,) = Jobs(client, 9, 60).result(job.id)
     assert b"".join(Jobs(client, 9, 60).parts(job.id, body)) == b"result"
+
+
+def test_an_end_that_arrives_late_does_not_end_a_job_without_its_result(client: redis.Redis) -> None:
+    job = Jobs(client, 9, 60).submit("walk", {})
+    context = attempt(client, job.id)
+    late = context.write(scripts.key(job.id, "result:1"), b"first")
+    context.discard_written()
+    assert not client.exists(*late)
+    assert scripts.run(client, "end", job.id, context.message, "succeeded", 60, "", b"[]", keys=late) == 0
+    worker._write_end(client, context, 60, {"text/plain": b"second"})
+    assert Jobs(client, 9, 60).get(job.id).state == "succeeded"
+    assert_true(client)
