@@ -36,7 +36,7 @@ from redis.exceptions import ClusterDownError, RedisClusterException, SlotNotCov
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelManagedConnection, SentinelManagedSSLConnection
 
-from app.store.disk import Disk, data_dir_of, held_bytes
+from app.store.disk import Disk, data_dir_of
 from app.store.errors import NotConfirmed, StoreUnavailable, store_errors
 
 ROOT = "bochner:"
@@ -500,6 +500,4 @@ def check_room(client: redis.Redis, nbytes: int) -> None:
     """Raise StoreFull unless the disk of an embedded store has room for `nbytes` more bytes, see `Disk.check`."""
     if isinstance(client, Client) and client.disk is not None:
         with store_errors():
-            info = client.info()
-        held = 0 if info["aof_rewrite_in_progress"] else held_bytes(info)
-        client.disk.check(nbytes, held, info["run_id"], info["process_id"], int(info.get("aof_current_size", 0)))
+            client.disk.check(nbytes, client.info)

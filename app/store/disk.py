@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +44,6 @@ class Disk:
     min_free_bytes: int
     _seen: tuple[str, int, int] = ("", 0, 0)
     """Run of the server, and device and inode of the folder when that run was seen first."""
-    _was_short: bool = False
 
     @property
     def critical(self) -> int:
@@ -79,13 +78,9 @@ class Disk:
         there = [path.stat() for path in (self.directory / FOLDER).iterdir()]
         return not opened or any(os.path.samestat(one, other) for one in opened for other in there)
 
-    def is_short(self, written: int) -> bool:
-        """Return whether the files, twice in a row, have fewer bytes than the server has written.
-
-        A single time may only mean that the server has rewritten its files since it reported their size.
-        """
-        was, self._was_short = self._was_short, self.size() < written
-        return was and self._was_short
+    def is_short(self, info: Mapping[str, Any]) -> bool:
+        """Return whether the files have fewer bytes than the server has written, by its INFO."""
+        return self.size() < int(info.get("aof_current_size", 0))
 
     def size(self) -> int:
         """Return the total size of the files in bytes; OSError if there are none."""
@@ -95,17 +90,20 @@ class Disk:
                 there += path.stat().st_size if path.suffix in (".rdb", ".aof") else 0
         return there
 
-    def check(self, nbytes: int, held: int, run: str, pid: int, written: int) -> None:
-        """Raise StoreFull unless the disk has room for `nbytes` more bytes in a store that holds `held` bytes.
+    def check(self, nbytes: int, ask: Callable[[], Mapping[str, Any]]) -> None:
+        """Raise StoreFull unless the disk has room for `nbytes` more bytes; `ask` returns the INFO of the server.
 
-        StoreUnavailable if the files are not those of the server `pid` in its run `run`, or lack some of its `written`
-        bytes.
+        StoreUnavailable if the files are not those of the server, or lack some of the bytes that it has written.
 
         Now and then the server rewrites its file beside the old one. Held bytes need room once, for the rewrite; new
         bytes need it twice, for the append and the rewrite. So deleting something from a full store frees room.
         """
+        info = ask()
+        held = 0 if info["aof_rewrite_in_progress"] else held_bytes(info)
         try:
-            free, is_served = self.free(), self.is_served(run, pid) and not self.is_short(written)
+            free, is_served = self.free(), self.is_served(info["run_id"], info["process_id"])
+            # Once may only mean that the server has rewritten its files since it reported their size.
+            is_served = is_served and not (self.is_short(info) and self.is_short(ask()))
         except OSError as error:
             raise StoreUnavailable(f"the files of the store cannot be looked at: {error.strerror}") from error
         if not is_served:

@@ -1,14 +1,15 @@
 """What is done where the disk of an embedded store becomes full, and how its file is written anew."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
 from app.store import server as embedded_server
 from app.store.disk import FOLDER, Disk
-from app.store.errors import StoreFull
+from app.store.errors import StoreFull, StoreUnavailable
 from app.store.server import Upkeep
 from service_tests.servers import EVERY_WRITE, until, valkey
 from service_tests.store.site import server_pid
@@ -103,8 +104,19 @@ def test_what_is_new_counts_twice_and_what_is_there_once(tmp_path: Path, monkeyp
     monkeypatch.setattr(Disk, "free", lambda _: 1000 + 500 + 200)
     monkeypatch.setattr(Disk, "is_served", lambda *_: True)
     (tmp_path / FOLDER).mkdir()
-    disk.check(100, 500, "run", 0, 0)
+    (tmp_path / FOLDER / "appendonly.aof.1.incr.aof").write_bytes(bytes(9))
+
+    def asked(held: int, *written: int) -> Callable[[], dict[str, Any]]:
+        """INFO of a server, each time with other bytes written."""
+        told = iter(written)
+        info = {"run_id": "run", "process_id": 0, "aof_rewrite_in_progress": 0, "used_memory_dataset": held}
+        return lambda: info | {"aof_current_size": next(told)}
+
+    disk.check(100, asked(500, 9))
     for nbytes, held in ((101, 500), (100, 501)):
         with pytest.raises(StoreFull, match=r"1700 bytes free.*min_free_bytes is 1000") as refused:
-            disk.check(nbytes, held, "run", 0, 0)
+            disk.check(nbytes, asked(held, 9))
         assert (refused.value.limit, refused.value.allowed) == ("min_free_bytes", 1000)
+    disk.check(100, asked(500, 10, 9))  # it has just written its files anew
+    with pytest.raises(StoreUnavailable, match="or less of them"):
+        disk.check(100, asked(500, 10, 10))
