@@ -188,9 +188,9 @@ class MaxError(Diagnostic):
                 if done <= restored:
                     continue
                 error = errors.at(diameter, first, lags, partial(progress.checkpoint, keep))
-                most = max(largest[i], error.max(), np.finfo(np.float64).tiny)
-                squares[i] = squares[i] * (largest[i] / most) ** 2 + np.square(error / most).sum()
-                largest[i] = most
+                if most := max(largest[i], error.max()):
+                    squares[i] = squares[i] * (largest[i] / most) ** 2 + np.square(error / most).sum()
+                    largest[i] = most
                 progress.report(done, of)
                 progress.checkpoint(partial(pack_arrays, found=found, done=np.array(done)))
         return largest, squares
