@@ -8,7 +8,7 @@ from typing import NamedTuple
 MAX_CHECKPOINT_BYTES = 256 << 20
 # Version of the stored format of jobs. Raise it with every change of the job record or of the contents of any saved
 # state.
-FORMAT = 4
+FORMAT = 5
 _VERSIONS = " ".join(f"{package} {version(package)}" for package in ("bochner", "numpy", "scipy"))
 # Prefix of every stored state: the versions that made the state.
 _MAKERS = f"state {FORMAT} {_VERSIONS}\n".encode()

@@ -107,8 +107,7 @@ class IndexCopies(NamedTuple):
         """
         restored, before, in_hand = progress.restore(), cast("int | None", None), list[bytes]()
         if restored is not None:
-            found = orjson.loads(restored)
-            before, ids = found if isinstance(found, list) else (found, [])  # earlier versions kept no ids
+            before, ids = orjson.loads(restored)
             in_hand = [*map(bytes.fromhex, ids)]
         source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
         try:

@@ -125,14 +125,6 @@ def test_a_job_goes_on_where_it_was_interrupted(service: Container) -> None:
         assert service.indexes.get("copy").size == size
 
 
-def test_a_job_that_an_earlier_version_has_begun_goes_on(service: Container) -> None:
-    progress = Saving()
-    progress.state = b"64"  # vectors that were left to copy, and no ids
-    service.copies.submit("copy", AskedCopy.model_validate({"from": "i"}), None)
-    work(service, "copy", "i", progress)
-    assert service.indexes.get("copy").size == 64
-
-
 def test_what_is_deleted_when_the_job_is_interrupted_does_not_stay_in_the_copy(
     service: Container, monkeypatch: pytest.MonkeyPatch
 ) -> None:
