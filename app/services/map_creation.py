@@ -158,9 +158,8 @@ class MapCreation(NamedTuple):
             MapExists: a map with another spec has the name.
         """
         with suppress(Gone):
-            found = self.store.find_own(name)
-            check(None if found is None else found.digest)
-            return None if found is None or found.state is State.failed else self._renew(found, asked, ttl)
+            found = self._standing(name, check)
+            return None if found is None else self._renew(found, asked, ttl)
         return None
 
     def is_there(self, name: str, asked: AskedSpec, check: Check) -> bool:
@@ -169,9 +168,8 @@ class MapCreation(NamedTuple):
         `check` receives the digest of the map that has the name, and may raise.
         """
         with suppress(Gone):
-            found = self.store.find_own(name)
-            check(None if found is None else found.digest)
-            return found is not None and found.state is not State.failed and bool(self._same(found, asked))
+            found = self._standing(name, check)
+            return found is not None and bool(self._same(found, asked))
         return False
 
     def _create(
@@ -256,9 +254,13 @@ class MapCreation(NamedTuple):
                 of_rows = _COPIES_OF_ROWS * there.bytes + _BYTES_OF_ROW * there.shape[0]
         return digests, of_rows
 
-    def _standing(self, name: str) -> MapManifest | None:
-        """Return the map that has a name; None if there is none, or if it failed, as it may then be replaced."""
+    def _standing(self, name: str, check: Check = accept_any) -> MapManifest | None:
+        """Return the map that has a name; None if there is none, or if it failed, as it may then be replaced.
+
+        `check` receives its digest, also if it failed, and may raise.
+        """
         found = self.store.find_own(name)
+        check(None if found is None else found.digest)
         return None if found is None or found.state is State.failed else found
 
     def _renew(self, there: MapManifest, asked: AskedSpec, ttl: int | None) -> MapRecord:
