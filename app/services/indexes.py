@@ -534,8 +534,14 @@ class Indexes:
     def list(self, prefix: str, cursor: str | None, limit: int) -> IndexPage:
         """Return a page of records in order of their names."""
         manifests, after = self._store.page(prefix, cursor, limit)
-        every = (self._store.look(manifest.name, manifest) for manifest in manifests)
-        return IndexPage(indexes=[record(*found) for found in every if found is not None], next=after)
+        indexes = []
+        for manifest in manifests:
+            try:
+                found = self._store.look(manifest.name, manifest)
+                indexes += [] if found is None else [record(*found)]
+            except (StoreDamaged, NewerVersion) as error:  # the other indexes must still be listed
+                logger.error("left out of the list: %s", error)
+        return IndexPage(indexes=indexes, next=after)
 
     def delete(self, name: str) -> None:
         """Delete an index with everything stored for it, and cancel its job; of concurrent calls, only one succeeds.

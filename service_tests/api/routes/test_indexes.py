@@ -104,12 +104,15 @@ def test_what_is_damaged_in_the_store_is_said_to_be(
 ) -> None:
     name += f"-{part}-{len(value or b'')}"
     path = made(http, name, s=16)
+    made(http, f"{name}-intact", s=16)
     upserted(http, path, [*range(200)], np.ones((200, 5)))
     (key,) = (key for key in keys(store) if key.endswith(part.encode()) and f":{name}}}".encode() in key)
     store.delete(key)
     if value is not None:
         store.set(key, value)
     assert_problem(http, http.post(f"{path}/search", json={"vectors": [[1] * 5]}), 503, "store-damaged")
+    listed = http.get("/v1/indexes", params={"prefix": name}).json()["indexes"]
+    assert [one["name"] for one in listed] == [name, f"{name}-intact"][part == "state" :]
     (told,) = IndexStore(store).damages()
     assert f"index {name!r}" in told
     store.delete(key)
