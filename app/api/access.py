@@ -17,6 +17,7 @@ from starlette.datastructures import Headers
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.api.admission import Asked
 from app.api.problems import HANDLERS, METHODS, Refusal, limit
 from app.api.schemas import EXPOSED
 from app.core.maps import FAMILIES
@@ -92,7 +93,7 @@ class KnownKeys:
         self._noted = dict[str, float]()
         self._keys = Keys({}, None)
         self._as_of = self._told_at = -math.inf
-        self._coming: asyncio.Task[None] | None = None
+        self._read_again = Asked(self._read, one_at_a_time=True)
 
     async def find(self, text: bytes) -> Key | None:
         """Return the valid key with this text, or None; raise StoreUnavailable if the store does not answer."""
@@ -135,18 +136,13 @@ class KnownKeys:
     async def _look(self, not_before: float) -> None:
         """Read the keys unless they were read at the time `not_before` or later."""
         while self._as_of < not_before:
-            if self._coming is None:
-                self._coming = asyncio.create_task(self._ask())
-            await asyncio.shield(self._coming)  # a caller that is cancelled does not cancel the read for others
+            await self._read_again("keys")
 
-    async def _ask(self) -> None:
-        try:
-            await asyncio.sleep(max(0.0, self._as_of + _PAUSE_SECONDS - time.monotonic()))
-            began = time.monotonic()
-            self._keys = await self._changed(self._keys)
-            self._as_of = self._told_at = began
-        finally:
-            self._coming = None
+    async def _read(self, _: str) -> None:
+        await asyncio.sleep(max(0.0, self._as_of + _PAUSE_SECONDS - time.monotonic()))
+        began = time.monotonic()
+        self._keys = await self._changed(self._keys)
+        self._as_of = self._told_at = began
 
 
 # Seconds of requests that are taken from the store in advance.

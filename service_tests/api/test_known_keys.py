@@ -1,6 +1,8 @@
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -116,6 +118,23 @@ def test_nobody_is_let_in_while_the_store_is_away() -> None:
         assert await known.find(made.text.encode()) is made.key
 
     run(play)
+
+
+def test_a_read_that_fails_after_its_callers_have_left_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def fail(_: Keys) -> Keys:
+        await asyncio.sleep(5)
+        raise StoreUnavailable("away")
+
+    known = KnownKeys(fail, Store().note_use)
+
+    async def play() -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(known.find(new().text.encode()), 1)
+        await asyncio.sleep(10)
+
+    run(play)
+    gc.collect()  # logs failures that nobody has retrieved
+    assert not caplog.messages
 
 
 def test_a_key_is_remembered_for_an_hour_and_by_its_own_text() -> None:
