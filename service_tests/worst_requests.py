@@ -77,6 +77,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "subsets": {"input_dim": 60, "kernel": {"kind": "anova", "length_scale": 1.0, "subsets": SUBSETS}, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16},
     "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
+    "near": {"input_dim": 500, "kernel": {"kind": "gaussian", "length_scale": 28.0}, "sampler": {"kind": "monte_carlo"}, "s": 64},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
@@ -86,6 +87,7 @@ MAPS: dict[str, dict[str, Any]] = {
 INDEXES: dict[str, dict[str, Any]] = {
     "kept": {"map": "hashes"},
     "rows": {"map": "thousands", "keep": "vectors"},
+    "near": {"map": "near", "keep": "vectors"},
 }
 
 
@@ -225,6 +227,7 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/indexes/{name}/vectors": [
         Worst("ids without end", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],' + member("ids", b"1", 16 * MiB) + b"}"),
         Worst("as many as may come, of long rows", "/v1/indexes/rows/vectors", lambda: npz(False, ids=np.arange(10_000), vectors=np.ones((10_000, 1000), np.uint8)), NPZ, within=4 * BODY),
+        Worst("as many as may come, which are near to each other and not similar enough", "/v1/indexes/near/vectors?unless_similar=.9", lambda: npz(True, ids=np.arange(10_000), vectors=np.random.default_rng(0).random((10_000, 500)) < 0.5), NPZ, within=2 * BODY),
     ],
     "POST /v1/indexes/{name}/vectors/count": [
         Worst("a filter of as many tags as may be", "/v1/indexes/rows/vectors/count", said(filter={member: ["\u0000" * 1024] * 100 for member in ("all", "any", "none")})),

@@ -213,7 +213,7 @@ class _Audit:
         for numbers, others in self._comparison.parts(self._keys):
             part = np.array(numbers)
             for i, row in enumerate(rows):
-                every = np.where(part == self._queries[i], -np.inf, self._comparison.compare(row, others))
+                every = np.where(part == self._queries[i], -np.inf, self._comparison.compare(row, others)[0])
                 both, at = np.concatenate([best[i], every]), np.concatenate([slots[i], part])
                 order = np.argsort(-both, kind="stable")[:k]
                 best[i], slots[i] = both[order], at[order]

@@ -6,7 +6,7 @@ from typing import Any, cast
 import numpy as np
 import orjson
 
-from app.core.arrays import Matrix, Rows, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, row_blocks
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import Codes, Image
@@ -26,6 +26,9 @@ _IDS_AT_ONCE = 1000
 # Bytes of vectors in the form in which they are compared exactly.
 _BYTES_COMPARED = 1 << 26
 
+# Rows of a batch that are compared with others together; by how many times more pairs, where that is still faster; and
+# the cost of sorting a pair, in multiplications.
+_ROWS_AT_ONCE, _MORE_AT_ONCE, _PER_PAIR = 32, 16, 100
 # Most candidates of all queries that are looked at together, and by how many times more are compared exactly where none
 # of those before is similar enough.
 _MOST_HITS, _WIDER = 1 << 20, 16
@@ -34,9 +37,10 @@ Result = dict[str, Any]
 """Result of one query: the members of a `SearchResult`."""
 
 # Costs, in multiplications: comparing a byte of codes; finding a bucket in a segment; finding a vector in a bucket;
-# answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query; and a
-# byte of sparse vectors in the form in which they are compared, which may be dense.
-_PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING, _PER_DENSE_BYTE = 2, 128, 40, 200_000, 4_000_000, 16
+# answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query.
+_PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 128, 40, 200_000, 4_000_000
+# A byte of vectors in the form in which they are compared, which is mostly dense: of dense vectors, and of sparse ones.
+_PER_DENSE_BYTE, _PER_SPARSE_BYTE = 2, 16
 # Reading and unpacking a stored vector, and a byte of it or of its id, which is slow for long vectors.
 _PER_STORED, _PER_STORED_BYTE = 80_000, 256
 # And looking at a set of tags, and at a byte of its text.
@@ -75,7 +79,7 @@ class ExactComparison:
         """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
         found = np.full(len(ids), np.nan)
         for numbers, rows in self.parts(ids):
-            found[numbers] = self.compare(row, rows)
+            found[numbers] = self.compare(row, rows)[0]
         return found
 
     def parts(self, ids: list[bytes]) -> Iterator[tuple[list[int], Rows]]:
@@ -107,14 +111,33 @@ class ExactComparison:
             first, at_once = first + len(stored), 2 * len(stored)
             yield stored
 
-    def compare(self, row: Rows, others: Rows) -> Matrix:
-        """Return the exact similarities of a row and other rows, (n,)."""
-        feature_map, found = self._opened.feature_map, np.empty(others.shape[0])
-        nbytes = feature_map.kernel.exact_bytes(row, others)
-        of_sparse = 0 if isinstance(others, np.ndarray) else _PER_DENSE_BYTE * nbytes
-        self._spend(feature_map.kernel.exact_operations(row, others) + of_sparse)
-        for part in row_blocks(len(found), _BYTES_COMPARED * len(found) // max(1, nbytes)):
-            found[part] = feature_map.exact_gram(row, others[part])[0]
+    def compare(self, rows: Rows, others: Rows) -> Matrix:
+        """Return the exact similarities of some rows and others, (n, m)."""
+        feature_map, m = self._opened.feature_map, others.shape[0]
+        found = np.empty((rows.shape[0], m))
+        nbytes = feature_map.kernel.exact_bytes(rows, others)
+        per_byte = _PER_DENSE_BYTE if isinstance(others, np.ndarray) else _PER_SPARSE_BYTE
+        self._spend(feature_map.kernel.exact_operations(rows, others) + per_byte * nbytes)
+        for part in row_blocks(m, _BYTES_COMPARED * m // max(1, nbytes)):
+            found[:, part] = feature_map.exact_gram(rows, others[part])
+        return found
+
+    def compare_near(self, rows: Rows, some: Whole, near: Whole) -> Matrix:
+        """Return the exact similarities of some rows and rows near to each, (n, k).
+
+        Both are given by their numbers; in `near`, (n, k), −1 stands for none, whose similarity is −∞.
+        """
+        found, is_there = np.full(near.shape, -np.inf), near >= 0
+        every = np.unique(near[is_there])
+        if len(some) * len(every) > _MORE_AT_ONCE * is_there.sum():
+            for i in np.flatnonzero(is_there.any(axis=1)):
+                there = near[i, is_there[i]]
+                found[i, is_there[i]] = self.compare(rows[some[i] : some[i] + 1], rows[there])[0]
+            return found
+        at_once = max(1, _BYTES_AT_ONCE // (8 * rows.shape[1]))
+        parts = [self.compare(rows[some], rows[every[part]]) for part in row_blocks(len(every), at_once)]
+        if parts:
+            found[is_there] = np.hstack(parts)[np.nonzero(is_there)[0], np.searchsorted(every, near[is_there])]
         return found
 
     def _unpack_rows(self, stored: list[bytes]) -> Rows:
@@ -207,21 +230,25 @@ class Search:
         self._spend(_PER_BYTE * len(codes) * codes.size, len(codes))
         near = nearest(codes, codes, law.s, law.bits, 2, least=least, threads=self._threads)
         found = dict[int, tuple[int, dict[str, float]]]()
-        kept, n = np.empty(len(codes), np.int64), 0
-        for i in np.flatnonzero((near.counts >= 0).sum(axis=1) > 1).tolist():  # all others are near to themselves alone
-            k = n if self._exactly else 1
-            hits = nearest(codes[i : i + 1], codes, law.s, law.bits, k, kept[:n], least) if n else None
-            there = 0 if hits is None else int((hits.slots >= 0).sum())
-            if hits is not None and there:
-                others, best = hits.slots[0, :there], 0
-                numbers = {"similarity": law.similarities(hits.counts[0, :there])[0]}
-                if self._exactly:
-                    numbers["exact"] = exact = self._comparison.compare(rows[i : i + 1], rows[others])
-                    best = int(np.argmax(exact))
-                if not self._exactly or exact[best] >= least_similarity:
-                    found[i] = int(others[best]), {name: float(one[best]) for name, one in numbers.items()}
-                    continue
-            kept[n], n = i, n + 1
+        is_kept = np.zeros(len(codes), bool)
+        left = np.flatnonzero((near.counts >= 0).sum(axis=1) > 1)  # all others are near to themselves alone
+        for part in row_blocks(len(left), _ROWS_AT_ONCE):
+            some = left[part]
+            others = np.append(np.flatnonzero(is_kept), some)
+            self._spend(len(some) * len(others) * (_PER_BYTE * codes.shape[1] + _PER_PAIR))
+            slots, counts = nearest(codes[some], codes, law.s, law.bits, len(others), others, least, self._threads)
+            slots = np.where(slots < some[:, None], slots, -1)
+            closeness = np.where(slots >= 0, counts, -np.inf)
+            if self._exactly:
+                closeness = self._comparison.compare_near(rows, some, slots)
+                closeness[~(closeness >= least_similarity)] = -np.inf
+            for i, those, close, count in zip(some.tolist(), slots, closeness, counts, strict=True):
+                close[~is_kept[those]] = -np.inf
+                best = int(np.argmax(close))
+                is_kept[i] = close[best] == -np.inf
+                if not is_kept[i]:
+                    numbers = {"similarity": float(law.similarities(count[best])[0])}
+                    found[i] = int(those[best]), numbers | ({"exact": float(close[best])} if self._exactly else {})
         return found
 
     def results_of(self, ids: Sequence[int | str]) -> list[Result]:

@@ -215,8 +215,9 @@ class IndexUpserts:
 
     def _until_unchanged(self, opened: OpenIndex, change: Callable[[OpenIndex], Changed | None]) -> Changed:
         """Return what `change` does, once the index has not changed between its reading and its writing."""
-        ends_at = time.monotonic() + _CHANGING_SECONDS
+        ends_at: float | None = None  # the first comparison may take long, the others look at what has changed
         while (found := change(opened)) is None:
+            ends_at = ends_at or time.monotonic() + _CHANGING_SECONDS
             if time.monotonic() > ends_at:
                 raise StoreUnavailable(f"index {opened.manifest.name!r} changes faster than it can be compared")
             again = self._indexes.open(opened.manifest.name)

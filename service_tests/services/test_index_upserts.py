@@ -1,6 +1,7 @@
 """Vectors that are like others are not put into an index, whoever puts them there."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy.sparse import csr_array
 from app.container import Container
 from app.core.arrays import Rows
 from app.core.indexes.options import Batch
+from app.services import index_search, index_upserts
 from app.services.index_upserts import Rule, Upserted
 from app.services.indexes import AskedIndex
 from service_tests.races import at_once
@@ -30,10 +32,11 @@ def put(service: Container, ids: Sequence[object], rows: Rows, least: float | No
 
 
 @pytest.mark.parametrize(("spec", "kernel"), [(GMM, min_max), (SIGNED, gaussian)])
-@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(("is_sparse", "one_by_one"), [(False, False), (True, False), (False, True), (True, True)])
 def test_those_are_refused_that_are_exactly_as_similar_to_one_before(
-    url: str, spec: dict[str, Any], kernel: Any, is_sparse: bool
+    url: str, spec: dict[str, Any], kernel: Any, is_sparse: bool, one_by_one: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(index_search, "_MORE_AT_ONCE", 0 if one_by_one else 10**9)
     rows, least = crowded(np.random.default_rng(8), 240), 0.75
     service = service_with(url, spec, keep="vectors")
     similarity = kernel(rows, rows)
@@ -127,6 +130,23 @@ def test_writers_at_once_put_no_two_that_are_similar(url: str) -> None:
         there += [int(one["id"].rpartition(" ")[2]) for one in page]
     assert 20 < len(there) <= 40
     assert len({*there}) == len(there)
+
+
+def test_vectors_are_compared_again_however_long_that_has_taken(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    service, other = service_with(url, GMM), service_with(url, GMM)
+    upserts, clock = service.index_upserts, [0.0]
+    monkeypatch.setattr(index_upserts, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    compare = type(upserts)._compare
+
+    def interrupted(*args: Any) -> Any:
+        found = compare(*args)
+        if not clock[0]:
+            clock[0] = 100.0
+            put(other, ["other"], np.ones((1, 5)), None)
+        return found
+
+    monkeypatch.setattr(type(upserts), "_compare", interrupted)
+    assert [one["like"] for one in put(service, ["mine"], np.ones((1, 5)), 0.9).refused] == ["other"]
 
 
 @pytest.mark.parametrize("n", [40, 300])
