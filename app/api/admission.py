@@ -315,11 +315,12 @@ class Turns:
     """Threads for work of one kind. A free thread goes to the waiting key that has used the least thread time.
 
     The last free thread is kept for other keys if the key that asks has work running and some other key worked
-    recently. So other keys need not wait for this key's work.
+    recently. So other keys need not wait for this key's work. Beyond that, `spare` threads, which share the processors
+    with the others, are for keys that have no work running: one that comes after a pause finds a thread at once.
     """
 
-    def __init__(self, most: int) -> None:
-        self._free = most
+    def __init__(self, most: int, spare: int = 0) -> None:
+        self._free, self._spare = most + spare, spare
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         self.waiting = 0
         """Number of calls that wait. Read by other threads."""
@@ -370,8 +371,10 @@ class Turns:
             self._give_back(owner)
 
     def _has_one_for(self, owner: str) -> bool:
-        if self._free != 1 or not self._running[owner]:
+        if not self._running[owner]:
             return self._free > 0
+        if self._free != self._spare + 1:
+            return self._free > self._spare
         since = time.monotonic() - _JUST_NOW_SECONDS
         return not any(ended > since for other, ended in self._ended.items() if other != owner)
 
@@ -433,7 +436,7 @@ class Admission:
         self._asking = Places("max_connections", half, "calls to the store run or wait, half of max_connections")
         # Each kind has its own threads: short work does not wait for long work, calls to a store that hangs do not
         # delay the sending of answers, and jobs are submitted while others compute.
-        self._turns = {waits_for: Turns(threads) for waits_for in ("compute", "brief", "submit")}
+        self._turns = {waits_for: Turns(threads, spare=1) for waits_for in ("compute", "brief", "submit")}
         self._turns |= {"store": Turns(_STORE_THREADS), "file": Turns(1)}
         self._threads = anyio.CapacityLimiter(math.inf)
         self.building = Turns(1)

@@ -118,6 +118,27 @@ def test_the_key_that_has_had_least_has_its_turn_and_who_leaves_has_none() -> No
     asyncio.run(play())
 
 
+def test_a_key_that_comes_after_a_pause_finds_a_thread_though_another_has_taken_all() -> None:
+    async def play() -> None:
+        turns, goes_on, begun = Turns(2, spare=1), asyncio.Event(), list[str]()
+
+        async def work(name: str) -> None:
+            async def do() -> None:
+                begun.append(name)
+                await goes_on.wait()
+
+            await turns.run(do)
+
+        tasks = [asyncio.create_task(work(name), context=of(name)) for name in "aaabbc"]
+        await asyncio.sleep(0)
+        assert (begun, turns.waiting) == (["a", "a", "b"], 3)
+        goes_on.set()
+        await asyncio.gather(*tasks)
+        assert sorted(begun[3:]) == ["a", "b", "c"]
+
+    asyncio.run(play())
+
+
 def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_hangs_up_before_its_turn_has_none() -> (
     None
 ):
