@@ -42,11 +42,12 @@ def test_a_store_that_another_process_has_marked_anew_is_not_taken_for_the_old_o
         identity.check(client)
 
 
-def test_an_operator_may_accept_it(client: Client, url: str) -> None:
+def test_an_operator_may_accept_it(client: Client, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     identity.settle(client)
     before = client.seen
     client.flushall()
-    with connect(url, 5) as operator:
+    with connect(url, 5) as operator, monkeypatch.context() as patched:
+        patched.setattr(time, "time", lambda now=time.time: now() - 3600)  # the clock of the operator's machine
         identity.accept(operator)
     identity.check(client)
     assert client.seen != before
