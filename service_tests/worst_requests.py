@@ -78,6 +78,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "hashes": {"input_dim": 2, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 8},
     "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
     "near": {"input_dim": 500, "kernel": {"kind": "gaussian", "length_scale": 28.0}, "sampler": {"kind": "monte_carlo"}, "s": 64},
+    "millions": {"input_dim": 1 << 22, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
@@ -88,6 +89,7 @@ INDEXES: dict[str, dict[str, Any]] = {
     "kept": {"map": "hashes"},
     "rows": {"map": "thousands", "keep": "vectors"},
     "near": {"map": "near", "keep": "vectors"},
+    "millions": {"map": "millions", "keep": "vectors"},
 }
 
 
@@ -114,8 +116,8 @@ def prepare(http: httpx.Client) -> None:
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
     for name, index in INDEXES.items():
         assert http.put(f"/v1/indexes/{name}", json=index).status_code == 201
-        ones = np.ones((5000, MAPS[index["map"]]["input_dim"]), np.uint8)
-        for first in (0, 5000):
+        ones = np.ones((5000, min(1000, MAPS[index["map"]]["input_dim"])), np.uint8)
+        for first in (0, 5000) if name != "millions" else ():
             body = npz(False, ids=np.arange(first, first + 5000), vectors=ones)
             assert http.post(f"/v1/indexes/{name}/vectors", content=body, headers={"Content-Type": NPZ}).is_success
     assert put_dataset(http, "ranges", np.zeros((100, 1 << 16), np.float32)).status_code == 201
@@ -228,6 +230,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("ids without end", "/v1/indexes/kept/vectors", lambda: b'{"vectors":[[1,0]],' + member("ids", b"1", 16 * MiB) + b"}"),
         Worst("as many as may come, of long rows", "/v1/indexes/rows/vectors", lambda: npz(False, ids=np.arange(10_000), vectors=np.ones((10_000, 1000), np.uint8)), NPZ, within=4 * BODY),
         Worst("as many as may come, which are near to each other and not similar enough", "/v1/indexes/near/vectors?unless_similar=.9", lambda: npz(True, ids=np.arange(10_000), vectors=np.random.default_rng(0).random((10_000, 500)) < 0.5), NPZ, within=2 * BODY),
+        Worst("sparse rows that are compared exactly, by all columns", "/v1/indexes/millions/vectors?unless_similar=.1", lambda: json.dumps({"ids": [*range(64)], "vectors": [{"indices": [i], "values": [0.1]} for i in range(64)]}).encode(), within=RESULT),
     ],
     "POST /v1/indexes/{name}/vectors/count": [
         Worst("a filter of as many tags as may be", "/v1/indexes/rows/vectors/count", said(filter={member: ["\u0000" * 1024] * 100 for member in ("all", "any", "none")})),

@@ -126,7 +126,7 @@ class IndexDuplicates(NamedTuple):
         options = DuplicatesOptions.model_validate_json(payload["options"])
 
         def find(opened: OpenIndex, image: Image) -> list[bytes]:
-            compared = ExactComparison(self.store, opened, lambda _: None)
+            compared = ExactComparison(self.store, opened, self.limits, lambda _: None)
             return _Finder(opened, image, options, compared, self.threads, progress).pages()
 
         return self.images.examine(self.indexes, payload, find, needs_bands=False)

@@ -126,7 +126,7 @@ class _Audit:
         self, of: IndexRecall, opened: OpenIndex, image: Image, options: RecallOptions, progress: Progress
     ) -> None:
         self._of, self._opened, self._image, self._options, self._progress = of, opened, image, options, progress
-        self._comparison = ExactComparison(of.store, opened, lambda _: None)
+        self._comparison = ExactComparison(of.store, opened, of.limits, lambda _: None)
         self._is_exact = opened.manifest.keep == "vectors"
         self._keys = [*chain.from_iterable(map(labels.every, image.ids))][: image.size]
         n = min(options.queries, image.size)

@@ -64,8 +64,8 @@ def read_tags(mark: int, text: bytes | None) -> list[str] | None:
 class ExactComparison:
     """Exact comparison of rows with the vectors that an index keeps; `spend` counts the work, in multiplications."""
 
-    def __init__(self, store: IndexStore, opened: OpenIndex, spend: Callable[[int], None]) -> None:
-        self._store, self._opened, self._spend = store, opened, spend
+    def __init__(self, store: IndexStore, opened: OpenIndex, limits: Limits, spend: Callable[[int], None]) -> None:
+        self._store, self._opened, self._limits, self._spend = store, opened, limits, spend
 
     def row(self, key: bytes) -> Rows:
         """Return the vector with an id; raise Gone if it has been removed: look again."""
@@ -112,15 +112,21 @@ class ExactComparison:
             yield stored
 
     def compare(self, rows: Rows, others: Rows) -> Matrix:
-        """Return the exact similarities of some rows and others, (n, m)."""
-        feature_map, m = self._opened.feature_map, others.shape[0]
-        found = np.empty((rows.shape[0], m))
-        nbytes = feature_map.kernel.exact_bytes(rows, others)
+        """Return the exact similarities of some rows and others, (n, m); TooLarge if two rows take too much memory."""
+        kernel, found = self._opened.feature_map.kernel, np.empty((rows.shape[0], others.shape[0]))
+        per_row, per_other = self._bytes_per_row(rows), self._bytes_per_row(others)
+        self._limits.check_result(per_row + per_other)
         per_byte = _PER_DENSE_BYTE if isinstance(others, np.ndarray) else _PER_SPARSE_BYTE
-        self._spend(feature_map.kernel.exact_operations(rows, others) + per_byte * nbytes)
-        for part in row_blocks(m, _BYTES_COMPARED * m // max(1, nbytes)):
-            found[:, part] = feature_map.exact_gram(rows, others[part])
+        for some in row_blocks(rows.shape[0], _BYTES_COMPARED // per_row):
+            for part in row_blocks(others.shape[0], _BYTES_COMPARED // per_other):
+                x, y = rows[some], others[part]
+                self._spend(kernel.exact_operations(x, y) + per_byte * kernel.exact_bytes(x, y))
+                found[some, part] = self._opened.feature_map.exact_gram(x, y)
         return found
+
+    def _bytes_per_row(self, rows: Rows) -> int:
+        """Return the bytes of a row in the form in which it is compared, on average."""
+        return max(1, int(self._opened.feature_map.kernel.exact_bytes(rows, rows) // max(1, 2 * rows.shape[0])))
 
     def compare_near(self, rows: Rows, some: Whole, near: Whole) -> Matrix:
         """Return the exact similarities of some rows and rows near to each, (n, k).
@@ -134,7 +140,7 @@ class ExactComparison:
                 there = near[i, is_there[i]]
                 found[i, is_there[i]] = self.compare(rows[some[i] : some[i] + 1], rows[there])[0]
             return found
-        at_once = max(1, _BYTES_AT_ONCE // (8 * rows.shape[1]))
+        at_once = _BYTES_AT_ONCE // self._bytes_per_row(rows)
         parts = [self.compare(rows[some], rows[every[part]]) for part in row_blocks(len(every), at_once)]
         if parts:
             found[is_there] = np.hstack(parts)[np.nonzero(is_there)[0], np.searchsorted(every, near[is_there])]
@@ -179,7 +185,7 @@ class Search:
             raise InvalidInput(f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone", "/exact")
         self._exactly = keeps if options.exact is None else options.exact
         self._spent, self._nbytes = 0, 0
-        self._comparison = ExactComparison(store, opened, self._spend)
+        self._comparison = ExactComparison(store, opened, limits, self._spend)
         self.has_more = False
         """Whether a query may have results behind those of this page."""
         self._full = list[int]()

@@ -50,3 +50,23 @@ def test_dense_vectors_are_refused_with_the_width_that_is_wanted(http: httpx.Cli
     if path != "similarity":
         document = assert_problem(http, post_npy(http, f"{huge}/{path}", np.ones((1, 3))), 422, "invalid-input")
         assert str(DIM) in document["detail"]
+
+
+def test_sparse_vectors_are_not_compared_exactly_where_that_takes_too_much_memory(http: httpx.Client) -> None:
+    """Two of them, made dense, take a little more than 256 MiB."""
+    kernel, path = {"kind": "gaussian", "length_scale": 1.0}, "/v1/indexes/wide"
+    spec = {"input_dim": (1 << 24) + 1, "kernel": kernel, "sampler": {"kind": "monte_carlo"}, "s": 1}
+    assert put(http, "wide", spec).status_code == 201
+    assert http.put(path, json={"map": "wide", "keep": "vectors"}).status_code == 201
+    body = {"ids": [0, 1], "vectors": [Y[2], Y[2]]}
+    assert http.post(f"{path}/vectors", json=body).status_code == 200
+    refused = (
+        http.post(f"{path}/search", json={"ids": [0], "k": 1}),
+        http.post(f"{path}/vectors", json=body | {"ids": [2, 3]}, params={"unless_similar": 0.5}),
+    )
+    for answer in refused:
+        assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_result_bytes"
+    (found,) = http.post(f"{path}/search", json={"ids": [0], "k": 1, "exact": False}).json()["results"]
+    assert found["ids"] == [1]
+    assert http.delete(path).status_code == 204
+    assert http.delete("/v1/maps/wide").status_code == 204
