@@ -79,6 +79,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "thousands": {"input_dim": 1000, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 64},
     "near": {"input_dim": 500, "kernel": {"kind": "gaussian", "length_scale": 28.0}, "sampler": {"kind": "monte_carlo"}, "s": 64},
     "millions": {"input_dim": 1 << 22, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
+    "centred": {"input_dim": 1 << 18, "kernel": {"kind": "gmm", "center": [1] * (1 << 18)}, "sampler": {"kind": "gcws"}, "s": 2},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
@@ -253,6 +254,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("gram, of as many rows as may be, by a job", "/v1/maps/one/diagnostics/gram", said(dataset="bits", rows=20_000, seeds=20, estimators=["map", "cv1", "cv2"]), within=JOB),
         Worst("variance, of as many maps as may be", "/v1/maps/one/diagnostics/variance", said(correlations=[0.5] * 1000, repeats=10_000), within=RESULT),
         Worst("box-discrepancy, of as many frequencies and scales as may be", "/v1/maps/many/diagnostics/box-discrepancy", said(box=1.0, box_scales=[1.0] * 20), within=RESULT),
+        Worst("collisions, of sparse rows around a centre", "/v1/maps/centred/diagnostics/collisions", lambda: json.dumps({"vectors": [{"indices": [i], "values": [3]} for i in range(64)]}).encode(), within=RESULT),
         Worst("collisions, of as many rows as a request takes", "/v1/maps/hashes/diagnostics/collisions", lambda: b"{" + member("vectors", b"[1,0]", 600_000) + b"}", within=RESULT),
     ],
     "POST /v1/recommendations": [

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from app.core.diagnostics import collisions
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding, encoder
 from service_tests.cases import with_nightly
 from service_tests.core.diagnostics.measure import collision_errors
@@ -105,3 +106,18 @@ def test_sparse_rows_are_counted_like_dense_ones(center: list[float] | None) -> 
     compressed = collision_errors(made, sparse.csr_array(x), gamma=1.0)
     assert compressed["full"]["rate"] == dense["full"]["rate"]
     assert compressed["exact"]["mean"] == pytest.approx(dense["exact"]["mean"], rel=1e-12)
+
+
+def test_sparse_rows_that_a_centre_makes_dense_are_compared_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = hashing(input_dim=D, s=S, kernel={"kind": "gmm", "center": [0.5] * D})
+    sizes, exact_pairs = list[int](), type(made).exact_pairs
+
+    def compare(feature_map: Any, x: Any, y: Any) -> Any:
+        sizes.append(D * (x.shape[0] + y.shape[0]))
+        return exact_pairs(feature_map, x, y)
+
+    monkeypatch.setattr(type(made), "exact_pairs", compare)
+    monkeypatch.setattr(collisions, "_ENTRIES_PER_BLOCK", 50)
+    found = collision_errors(made, sparse.csr_array(np.diag(np.arange(1.0, D + 1))))
+    assert max(sizes) <= 2 * 50
+    assert sum(sizes) == 2 * D * found["pairs"]
