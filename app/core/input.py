@@ -273,12 +273,14 @@ def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
     """Return the median of each column and its interquartile range."""
     quartiles = np.empty((3, rows.shape[1]))
     for some in between(row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)), pause):
-        columns = rows[:, some].astype(np.float64)
-        quartiles[:, some] = np.quantile(columns, _QUARTILES, axis=0)
+        columns = rows[:, some].astype(np.float64)  # the only copy, as a column may have most of the rows' bytes
+        quartiles[:, some] = np.quantile(columns, _QUARTILES, axis=0, overwrite_input=True)
         for place in np.flatnonzero(np.isnan(quartiles[1, some])):
             pause()
             column = columns[:, place]
-            quartiles[:, some.start + place] = np.quantile(column[~np.isnan(column)], _QUARTILES)
+            there = len(column) - np.count_nonzero(np.isnan(column))
+            column.partition(there - 1)  # NaN goes to the end
+            quartiles[:, some.start + place] = np.quantile(column[:there], _QUARTILES, overwrite_input=True)
     return quartiles[1], quartiles[2] - quartiles[0]
 
 

@@ -262,15 +262,25 @@ class ExactBlocks(KernelBlocks):
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
 
     def operations(self, rows: Rows) -> int:
-        """Return the kernel's own cost of exact values, plus the cost of an exponential for each entry."""
-        entries = rows.shape[0] * self._landmarks.shape[0]
-        return int(self._kernel.exact_operations(rows, self._landmarks) + entries * self.operations_per_entry)
+        """Return the kernel's own cost of exact values, plus the cost of an exponential for each entry.
+
+        If rows are compared in dense form, that takes its time too: of each row, and of the landmarks for each block.
+        """
+        (n, d), s = rows.shape, self._landmarks.shape[0]
+        exact = self._kernel.exact_operations(rows, self._landmarks) + n * s * self.operations_per_entry
+        if self._is_sparse:
+            return int(exact)
+        of_dense = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
+        return int(exact + of_dense + _PER_SCALED_ENTRY * d * (n + s * -(-n // self.rows_per_block)))
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
         return sparse.csr_array(rows) if self._is_sparse else made_dense(rows)
 
 
+# Costs, in multiplications of a matrix product: making an entry of sparse rows dense; scaling a dense entry; and going
+# past an entry of a sparse landmark.
+_PER_DENSE_ENTRY, _PER_SCALED_ENTRY, _PER_ENTRY_PASSED = 300, 50, 8
 # A centre is subtracted if at most this share of the squared norms of the landmarks is then left.
 _MOST_SHARE = 0.25
 
@@ -280,7 +290,7 @@ class DistanceBlocks(KernelBlocks):
 
     Far from 0 these three terms are large compared with h. So the landmarks' mean is subtracted if that makes them much
     smaller. If h is still too inaccurate for a row and some landmark, all kernels of that row are computed from
-    differences.
+    differences; those beyond the range of `write_kernels`, from their limits.
     """
 
     operations_per_entry = 32
@@ -289,13 +299,13 @@ class DistanceBlocks(KernelBlocks):
         self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool
     ) -> None:
         super().__init__(kernel, landmarks)
-        self._exact, self._dtype, self._what = ExactBlocks(kernel, landmarks), dtype, shape.what
+        self._dtype, self._what, self._first = dtype, shape.what, shape.parameters[0]
         self._parameters = np.array(shape.parameters, dtype)
         self._least = float(is_relative)
         self._center: Floats | None = None
         self._columns: Floats | None = None
         self._entries: Compressed
-        with np.errstate(over="ignore"):  # pairs that leave the range are compared exactly
+        with np.errstate(over="ignore"):  # pairs that leave the range are compared by differences
             self._per_scale = 1 / shape.scales
             if isinstance(landmarks, np.ndarray):
                 self._products, self._of_landmarks = self._open_dense(landmarks)
@@ -317,33 +327,44 @@ class DistanceBlocks(KernelBlocks):
             out[doubtful, :s] = self._by_differences(given[doubtful])
 
     def operations(self, rows: Rows) -> int:
-        """Return the multiplications of the products, plus the cost of an exponential for each entry."""
-        return int((rows.size + rows.shape[0] * self.operations_per_entry) * self._landmarks.shape[0])
+        """Return the multiplications of the products or differences, plus the cost of an exponential for each entry."""
+        (n, d), s = rows.shape, self._landmarks.shape[0]
+        if self._columns is None:
+            passed = _PER_ENTRY_PASSED * n * self._landmarks.size
+            return int((rows.size + n * self.operations_per_entry) * s + passed)
+        of_dense = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
+        return int((n * d + n * self.operations_per_entry) * s + of_dense)
 
     def _by_differences(self, rows: Rows) -> Floats:
-        """Compute the kernel of rows with the landmarks from differences, or exactly where these leave the range."""
-        found: Floats = np.empty((rows.shape[0], self._landmarks.shape[0]), self._dtype)
+        """Compute the kernel of rows with the landmarks from differences."""
+        differences = np.empty((rows.shape[0], self._landmarks.shape[0]))
         if self._columns is None:
-            differences = np.empty(found.shape)
             write_sparse_differences(
                 csr_parts(sparse.csr_array(rows).sorted_indices()),
                 self._entries,
                 self._per_scale.reshape(-1),
                 differences,
             )
-            with np.errstate(over="ignore"):  # infinite entries are compared exactly
-                found[:] = differences
         else:
             rows = made_dense(rows)
-            write_differences(rows, self._columns, np.broadcast_to(self._per_scale, rows.shape[1]).copy(), found)
+            write_differences(rows, self._columns, np.broadcast_to(self._per_scale, rows.shape[1]).copy(), differences)
+        with np.errstate(over="ignore"):
+            found: Floats = differences.astype(self._dtype)
         none, doubtful = np.zeros(max(found.shape), self._dtype), np.empty(len(found), np.bool_)
         of_rows, of_landmarks = none[: len(found)], none[: found.shape[1]]
         write_kernels(self._what, self._parameters, found, of_rows, of_landmarks, 0.0, doubtful)
-        if doubtful.any():
-            some, exact = found[doubtful], np.empty((np.count_nonzero(doubtful), found.shape[1]), self._dtype)
-            self._exact.write(rows[doubtful], exact)
-            found[doubtful] = np.where(np.isnan(some), exact, some)
+        far = np.isnan(found)
+        if far.any():
+            found[far] = self._limits(-differences[far])
         return found
+
+    def _limits(self, h: Matrix) -> Matrix:
+        """Return kernels of large h: 0, but for a rational quadratic kernel, which falls slowly."""
+        if self._what != RATIONAL_QUADRATIC:
+            return np.zeros(len(h))
+        if not np.isfinite(h).all():
+            raise InvalidInput("a row is too many length scales away from a landmark for kernel rational_quadratic")
+        return np.exp(-self._first * np.log1p(h / self._first))
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
         """Return the function that writes products of rows with dense landmarks, and the landmarks' half squared norms.

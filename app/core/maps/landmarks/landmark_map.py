@@ -16,7 +16,7 @@ from app.core.kernels.base import AnyKernel, ShiftInvariantKernel
 from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.kernels.rounding import coarseness_warnings
 from app.core.maps.base import FeatureMap
-from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
+from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block, profile
 from app.core.maps.landmarks.samplers import Landmarks, Selection, UploadedLandmarks
 from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection.base import own_values
@@ -30,6 +30,8 @@ from app.core.samplers.monte_carlo import MonteCarlo
 
 # The most entries of all landmarks together, sparse and dense; landmarks come from a dataset or a request.
 _MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
+# The most entries of a vector where rows are compared in dense form, with some copies of each.
+_MOST_DENSE_COLUMNS = 1 << 22
 
 
 def frozen_landmarks(s: int, input_dim: int, dtype: np.dtype[np.floating]) -> dict[str, FrozenArray]:
@@ -362,6 +364,10 @@ class LandmarkMap(FeatureMap):
     def build(cls, spec: BaseSpec, building: Building | None = None) -> Built:
         """Select landmarks, or take the uploaded ones, and decompose their kernel block."""
         building, sampler, kernel = building or Building(), spec.sampler, _kernel(spec)
+        # Not a rule of the spec, as maps that stand may have more.
+        if not kernel.compares_sparse and profile(kernel) is None and spec.input_dim > _MOST_DENSE_COLUMNS:
+            detail = f"kernel {kernel.kind} compares dense vectors: {_MOST_DENSE_COLUMNS} entries are the most"
+            raise InvalidInput(detail, "/input_dim")
         if isinstance(sampler, UploadedLandmarks):
             pointer = "/sampler/landmarks"
             came = spec.gate(sampler.as_rows(spec.input_dim), pointer)

@@ -118,3 +118,30 @@ def test_far_from_the_origin_nothing_is_lost(fields: dict[str, Any], places: Any
     np.testing.assert_allclose(found, exact, rtol=0, atol=float(4 * np.finfo(dtype).eps) + 1e-11)
     assert 0.1 < exact.max() <= 1
     assert (plain.of(csr_array(x), no_pause) == found).all()
+
+
+@every_dtype
+@each("fields", [GAUSSIAN, MATERN, {"kind": "rational_quadratic", "length_scale": 1.2, "alpha": 0.01}])
+@each("of_landmarks", [np.asarray, csr_array])
+def test_kernels_of_rows_that_are_very_far_away_are_their_limits(fields: Any, of_landmarks: Any, dtype: str) -> None:
+    """Squares of their distances leave the range of float32."""
+    kernel, landmarks = kernel_of(fields), data(9, 1, dtype)
+    x = data(20, 2, dtype) + np.array([[0.0], [1e30]] * 10, dtype)
+    plain = LandmarkFeatures(kernel, of_landmarks(landmarks), np.eye(9, dtype=dtype), 1)
+    found, exact = plain.of(x, no_pause), kernel.exact(x, landmarks)
+    np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-6)
+    assert (exact[1::2] == 0).all() or (exact[1::2] > 0.1).all()
+    assert (plain.of(csr_array(x), no_pause) == found).all()
+
+
+def test_rows_that_are_made_dense_cost_as_much() -> None:
+    """Of one entry among a thousand; those that are compared in sparse form cost the same however many columns."""
+    rows = csr_array(np.eye(3, 1000, dtype=np.float32))
+    for of_landmarks, fields, is_dense in (
+        (np.asarray, GAUSSIAN | {"length_scale": 1.0}, True),
+        (csr_array, {"kind": "laplacian", "length_scale": 1.0}, True),
+        (csr_array, GAUSSIAN | {"length_scale": 1.0}, False),
+    ):
+        landmarks = of_landmarks(np.eye(2, 1000, dtype=np.float32))
+        cost = LandmarkFeatures(kernel_of(fields), landmarks, np.eye(2, dtype=np.float32), 1).operations(rows)
+        assert (cost > 300 * 3 * 1000) == is_dense

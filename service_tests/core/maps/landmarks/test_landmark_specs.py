@@ -3,8 +3,10 @@
 from typing import Any
 
 import numpy as np
+import pytest
 from scipy.sparse import csr_array
 
+from app.core.errors import InvalidInput
 from app.core.maps import make_map
 from app.core.maps.landmarks.landmark_map import LandmarkMap
 from service_tests.cases import each
@@ -19,6 +21,15 @@ def test_the_widest_sparse_landmarks_have_a_map_where_the_kernel_compares_them_a
     assert LandmarkMap.frozen_bytes(found.spec) < 1 << 29
     x = csr_array(([1.0, 2.0], [0, 3], [0, 2]), shape=(1, 1 << 31), dtype=np.float32)
     np.testing.assert_allclose(found.gram(x, x), 1, rtol=1e-6)
+
+
+def test_vectors_that_a_kernel_makes_dense_have_four_million_entries_at_most() -> None:
+    wide = {"input_dim": (1 << 22) + 1, "s": None, "sampler": WIDE | {"landmarks": [SPARSE]}}
+    with pytest.raises(InvalidInput, match="kernel laplacian compares dense vectors: 4194304 entries are the most"):
+        make_map(spec(**wide, kernel={"kind": "laplacian", "length_scale": 1.0}))
+    found = make_map(spec(**wide, kernel={"kind": "gaussian", "length_scale": 1.0}))
+    x = csr_array(([1e20], [0], [0, 1]), shape=(1, (1 << 22) + 1), dtype=np.float32)
+    assert found.transform(x).tolist() == [[0]]
 
 
 @each(
