@@ -140,7 +140,7 @@ class ExactComparison:
                 there = near[i, is_there[i]]
                 found[i, is_there[i]] = self.compare(rows[some[i] : some[i] + 1], rows[there])[0]
             return found
-        at_once = _BYTES_AT_ONCE // self._bytes_per_row(rows)
+        at_once = max(len(some), _BYTES_AT_ONCE // self._bytes_per_row(rows))
         parts = [self.compare(rows[some], rows[every[part]]) for part in row_blocks(len(every), at_once)]
         if parts:
             found[is_there] = np.hstack(parts)[np.nonzero(is_there)[0], np.searchsorted(every, near[is_there])]

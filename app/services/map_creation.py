@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from math import prod
 from typing import Any, NamedTuple
 
 from app.core.arrays import Rows
@@ -251,7 +252,8 @@ class MapCreation(NamedTuple):
             if digests.setdefault(dataset, there.digest) != there.digest:
                 raise DatasetReplaced(f"dataset {dataset!r} was replaced just now", pointer)
             if pointer == LEARNED_FROM:
-                of_rows = _COPIES_OF_ROWS * there.bytes + _BYTES_OF_ROW * there.shape[0]
+                of_dense = 8 * prod(there.shape) if asked.spec.kernel.is_centered else 0  # as a centre makes rows
+                of_rows = _COPIES_OF_ROWS * max(there.bytes, of_dense) + _BYTES_OF_ROW * there.shape[0]
         return digests, of_rows
 
     def _standing(self, name: str, check: Check = accept_any) -> MapManifest | None:

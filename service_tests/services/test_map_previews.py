@@ -9,7 +9,7 @@ import pytest
 import redis
 
 from service_tests.cases import each
-from service_tests.checks import assert_problem, keys, put
+from service_tests.checks import assert_problem, keys, put, put_dataset
 
 EXAMPLES = Path(__file__).parents[2] / "openapi" / "examples"
 # Of all forms and both precisions, with a rule that dictates s, a signature, warnings, an input, and codes.
@@ -67,3 +67,15 @@ def test_it_has_the_preconditions_of_a_put(http: httpx.Client, name: str) -> Non
     put(http, name, spec)
     for header, status in (({"If-Match": "*"}, 200), ({"If-None-Match": "*"}, 412)):
         assert http.put(f"/v1/maps/{name}?dry_run=true", json=spec, headers=header).status_code == status
+
+
+def test_building_takes_the_memory_of_sparse_rows_that_a_centre_makes_dense(http: httpx.Client, name: str) -> None:
+    body = {"input_dim": 5000, "vectors": [{"indices": [i], "values": [1.0]} for i in range(40)]}
+    assert put_dataset(http, name, json.dumps(body).encode()).status_code == 201
+    found = {}
+    for center in (None, [1.0] * 5000):
+        kernel = {"kind": "gmm"} | ({} if center is None else {"center": center})
+        spec = {"input_dim": 5000, "kernel": kernel, "s": 4, "sampler": {"kind": "landmarks", "dataset": name}}
+        found[center is None] = dry_run(http, name, spec).json()["building_bytes"]
+    assert found[False] - found[True] >= 8 * 40 * 5000
+    assert http.delete(f"/v1/datasets/{name}").status_code == 204

@@ -9,7 +9,17 @@ from numpy.typing import NDArray
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, count_entries, dense, leading_columns, name_rows, row_numbers
+from app.core.arrays import (
+    Matrix,
+    Rows,
+    Whole,
+    count_entries,
+    dense,
+    leading_columns,
+    name_rows,
+    row_blocks,
+    row_numbers,
+)
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
@@ -21,8 +31,10 @@ Sparse = tuple[Matrix, Whole, Whole, Matrix]
 
 # Bytes of an entry in sparse form, which includes its column, and in dense form.
 _BYTES_PER_STORED, _BYTES_PER_ENTRY = 16, 8
-# Cost of comparing two entries, in multiplications of a matrix product.
-_OPERATIONS_PER_COMPARISON = 16
+# Entries of rows that are looked at together.
+_ENTRIES_AT_A_TIME = 1 << 20
+# Cost of comparing two entries, and of the power of one, in multiplications of a matrix product.
+_OPERATIONS_PER_COMPARISON, _OPERATIONS_PER_POWER = 16, 200
 
 
 class GeneralizedMinMax(AnyKernel):
@@ -71,7 +83,11 @@ class GeneralizedMinMax(AnyKernel):
         """Return which rows (n, d) are all zero after centering, (n,): they have no sample, and their kernel is 0/0."""
         if self.stays_sparse(rows):
             return np.asarray(np.bincount(row_numbers(rows)[rows.data != 0], minlength=rows.shape[0]) == 0)
-        return np.logical_not(self.subtract_center(dense(rows)).any(axis=1))
+        n, d = rows.shape
+        found = np.empty(n, np.bool_)
+        for block in row_blocks(n, _ENTRIES_AT_A_TIME // max(1, d)):
+            found[block] = ~self.subtract_center(dense(rows[block])).any(axis=1)
+        return found
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """Return the rows unchanged.
@@ -122,8 +138,13 @@ class GeneralizedMinMax(AnyKernel):
         return self._compare(x, y, paired=True)[:, 0]
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Return the cost, in multiplications, of comparing each row of x with every entry of y."""
-        return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
+        """Return the cost, in multiplications, of comparing each row of x with every entry of y.
+
+        A centre makes powers of all entries, which few comparisons may not outweigh.
+        """
+        of_x, of_y = self.entry_counts(x, y)
+        powers = 0 if self.center is None else _OPERATIONS_PER_POWER * (of_x + of_y)
+        return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * of_y + powers)
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
         """Return the memory for the entries of both, eight bytes each."""

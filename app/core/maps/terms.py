@@ -20,6 +20,7 @@ from app.core.arrays import (
     Rows,
     check_range,
     floats,
+    made_dense,
     vectors,
 )
 from app.core.input import Input
@@ -94,14 +95,20 @@ class BaseSpec(Frozen):
     def gate(self, rows: PostedRows, pointer: str, check: CheckBytes = lambda _: None) -> Rows:
         """Return rows posted at `pointer` of the request, checked and after preprocessing (`input`).
 
-        They keep their precision without an input, and are float64 after an input. InvalidInput if they are not rows of
-        this map, TooLarge if `check` refuses their size; see `vectors`.
+        They keep their precision without an input, and are float64 after an input. They are dense if the kernel has a
+        centre, which makes them dense anyway. InvalidInput if they are not rows of this map, TooLarge if `check`
+        refuses their size; see `vectors`.
         """
         if self.input is None:
-            return vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
-        changed = self.input.apply(floats(rows, self.input_dim, np.dtype(np.float64), pointer, check), pointer)
-        check_range(changed, self.numpy_dtype, pointer, AFTER_INPUT)
-        return changed
+            found = vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
+        else:
+            given = floats(rows, self.input_dim, np.dtype(np.float64), pointer, check)
+            found = self.input.apply(given, pointer)
+            check_range(found, self.numpy_dtype, pointer, AFTER_INPUT)
+        if not self.kernel.is_centered or isinstance(found, np.ndarray):
+            return found
+        check(prod(found.shape) * found.dtype.itemsize)
+        return made_dense(found)
 
     @property
     def fills_in(self) -> bool:

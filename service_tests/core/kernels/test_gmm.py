@@ -11,7 +11,7 @@ from scipy import sparse
 from app.core.arrays import vectors
 from app.core.kernels.gmm import GeneralizedMinMax
 from service_tests.cases import each
-from service_tests.core.specs import kernel, refusal
+from service_tests.core.specs import kernel, refusal, spec
 
 Vectors = NDArray[np.float64]
 
@@ -132,3 +132,22 @@ def test_a_sparse_block_against_a_dense_one_of_few_entries_is_not_made_dense() -
     # Dense it would take 168 GB.
     assert (gmm().exact(few, many) == 1 / 3).all()
     assert (gmm().exact(many, few) == 1 / 3).all()
+
+
+@each("made_by", [{}, {"input": {"scale": 2.0}}])
+def test_sparse_rows_are_made_dense_at_the_gate_for_a_centre_and_their_size_is_checked(made_by: Any) -> None:
+    came, sizes = sparse.csr_array(rows("sparse", 7, 1)), list[int]()
+    its_spec = spec(input_dim=D, kernel={"kind": "gmm", "center": CENTER}, sampler={"kind": "gcws"}, **made_by)
+    found = its_spec.gate(came, "/vectors", sizes.append)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, came.toarray() / (2.0 if made_by else 1.0))
+    assert sizes[-1] == found.nbytes
+    plain = spec(input_dim=D, kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, **made_by)
+    assert sparse.issparse(plain.gate(came, "/vectors"))
+
+
+def test_powers_of_rows_around_a_centre_count() -> None:
+    x = np.ones((1, D))
+    centers = tuple(CENTER), None
+    of_both, plain = (GeneralizedMinMax(kind="gmm", center=center).exact_operations(x, x) for center in centers)
+    assert of_both > 100 * plain / 16 > 0
