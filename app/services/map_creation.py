@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from math import prod
 from typing import Any, NamedTuple
 
 from app.core.arrays import Rows
@@ -13,13 +12,14 @@ from app.core.errors import InvalidInput
 from app.core.maps import build, family_of
 from app.core.model import Described
 from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
+from app.core.samplers.base import FrequencySampler
 from app.core.spec import MapSpec
 from app.jobs.checkpoints import Checkpoint
 from app.jobs.job_context import JobContext
 from app.jobs.jobs import Jobs
 from app.jobs.record import NotMine
 from app.services.asked import LEARNED_FROM, NOTHING, AskedSpec, LeftOpen, Settled, draw_seed, resolve
-from app.services.datasets import Datasets
+from app.services.datasets import DatasetRecord, Datasets
 from app.services.errors import Check, DatasetNotFound, MapExists, accept_any
 from app.services.limits import Limits
 from app.services.maps import MapRecord, read_spec, record
@@ -93,6 +93,16 @@ def build_reservation(
 # Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning.
 # And numbers of each row, such as residuals, places in an order, and times.
 _COPIES_OF_ROWS, _BYTES_OF_ROW = 4, 48
+# Sparse rows that learning a set of frequencies makes dense at once: it measures samples of some hundred.
+_MOST_MADE_DENSE = 1500
+
+
+def _bytes_made_dense(spec: MapSpec, dataset: DatasetRecord) -> int:
+    """Return the bytes of the sparse rows of a dataset that are made dense, in float64, to learn from them."""
+    if not dataset.sparse or not (spec.kernel.is_centered or isinstance(spec.sampler, FrequencySampler)):
+        return 0
+    n, d = dataset.shape
+    return 8 * d * (n if spec.kernel.is_centered else min(n, _MOST_MADE_DENSE))
 
 
 class Created(NamedTuple):
@@ -252,8 +262,8 @@ class MapCreation(NamedTuple):
             if digests.setdefault(dataset, there.digest) != there.digest:
                 raise DatasetReplaced(f"dataset {dataset!r} was replaced just now", pointer)
             if pointer == LEARNED_FROM:
-                of_dense = 8 * prod(there.shape) if asked.spec.kernel.is_centered else 0  # as a centre makes rows
-                of_rows = _COPIES_OF_ROWS * max(there.bytes, of_dense) + _BYTES_OF_ROW * there.shape[0]
+                nbytes = there.bytes + _bytes_made_dense(asked.spec, there)
+                of_rows = _COPIES_OF_ROWS * nbytes + _BYTES_OF_ROW * there.shape[0]
         return digests, of_rows
 
     def _standing(self, name: str, check: Check = accept_any) -> MapManifest | None:

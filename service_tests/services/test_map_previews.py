@@ -69,13 +69,19 @@ def test_it_has_the_preconditions_of_a_put(http: httpx.Client, name: str) -> Non
         assert http.put(f"/v1/maps/{name}?dry_run=true", json=spec, headers=header).status_code == status
 
 
-def test_building_takes_the_memory_of_sparse_rows_that_a_centre_makes_dense(http: httpx.Client, name: str) -> None:
+def test_building_takes_the_memory_of_sparse_rows_that_are_made_dense(http: httpx.Client, name: str) -> None:
+    """By a centre, or to learn frequencies from them; landmarks stay sparse."""
     body = {"input_dim": 5000, "vectors": [{"indices": [i], "values": [1.0]} for i in range(40)]}
     assert put_dataset(http, name, json.dumps(body).encode()).status_code == 201
-    found = {}
-    for center in (None, [1.0] * 5000):
-        kernel = {"kind": "gmm"} | ({} if center is None else {"center": center})
-        spec = {"input_dim": 5000, "kernel": kernel, "s": 4, "sampler": {"kind": "landmarks", "dataset": name}}
-        found[center is None] = dry_run(http, name, spec).json()["building_bytes"]
-    assert found[False] - found[True] >= 8 * 40 * 5000
+    landmarks = {"kind": "landmarks", "dataset": name}
+    learned = {"kind": "weighted", "base": {"kind": "monte_carlo"}, "dataset": name}
+    gaussian = {"kind": "gaussian", "length_scale": 1.0}
+    for kernel, sampler, is_dense in (
+        ({"kind": "gmm"}, landmarks, False),
+        ({"kind": "gmm", "center": [1.0] * 5000}, landmarks, True),
+        (gaussian, landmarks, False),
+        (gaussian, learned, True),
+    ):
+        spec = {"input_dim": 5000, "kernel": kernel, "s": 4, "sampler": sampler}
+        assert (dry_run(http, name, spec).json()["building_bytes"] >= 4 * 8 * 40 * 5000) == is_dense, spec["sampler"]
     assert http.delete(f"/v1/datasets/{name}").status_code == 204
