@@ -24,8 +24,8 @@ from app.core.progress import Pause, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.threads import for_each
 
-# The most codes that are held while pairs of vectors are compared.
-_CODES_PER_BLOCK = 1 << 20
+# The most codes, and entries of rows, that are held while pairs of vectors are compared.
+_CODES_PER_BLOCK, _ENTRIES_PER_BLOCK = 1 << 20, 1 << 22
 STEPS_PER_THREAD = 1 << 20
 """Number of hashes of entries, or of comparisons, up to which a second thread does not pay."""
 # Steps that one thread does at a time, a tenth of a second or less.
@@ -195,7 +195,8 @@ class WeightedMinHashMap(FeatureMap):
         n, s = x.shape[0], self.n_output
         agree = estimates.Agreements.none(n)
         exact, true_chance, rbf = np.empty(n), np.empty(n), np.empty(n)
-        for block in row_blocks(n, _CODES_PER_BLOCK // s):
+        by_entries = _ENTRIES_PER_BLOCK * n // max(1, self._n_entries(x) + self._n_entries(y))
+        for block in row_blocks(n, min(_CODES_PER_BLOCK // s, by_entries)):
             for counted, more in zip(agree, self.agreements(x[block], y[block], compared), strict=True):
                 counted[block] = more
             exact[block] = self.exact_pairs(x[block], y[block])

@@ -1,13 +1,14 @@
 """Hashes that agree between pairs of rows, counted block by block."""
 
 import tracemalloc
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from app.core.hashing.encodings import BitsOf, Encoder, Encoding
-from app.core.maps import ConsistentSamplingMap
+from app.core.maps import ConsistentSamplingMap, weighted_minhash
 from app.core.maps.base import PAIRS
 from service_tests.core.maps.test_consistent_sampling import rows
 from service_tests.core.specs import hashing, pairs
@@ -41,3 +42,20 @@ def test_the_pairs_of_a_map_of_many_hashes_are_counted_in_little_memory() -> Non
     assert abs(counted.codes[0] / (1 << 22) - rate) < 4 * np.sqrt(rate * (1 - rate) / (1 << 22))
     # The samples of the two rows are 134 MB; a block of both is 17 MB, and to encode it takes four times as much.
     assert peak < 100e6
+
+
+def test_rows_are_compared_some_at_a_time_with_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampling, by = hashing(input_dim=5, s=8), Encoder(Encoding.b_bit, 2, BitsOf.pair)
+    x, y = rows(40, seed=2), rows(40, seed=3)
+    whole, sizes, agreements = sampling.similarity(x, y, by, 1.0), list[int](), type(sampling).agreements
+
+    def count(feature_map: Any, x: Any, y: Any, by: Any) -> Any:
+        sizes.append(x.size + y.size)
+        return agreements(feature_map, x, y, by)
+
+    monkeypatch.setattr(type(sampling), "agreements", count)
+    monkeypatch.setattr(weighted_minhash, "_ENTRIES_PER_BLOCK", 30)
+    for name, numbers in sampling.similarity(x, y, by, 1.0).items():
+        np.testing.assert_array_equal(numbers, whole[name])
+    assert max(sizes) == 30
+    assert sum(sizes) == x.size + y.size
