@@ -7,7 +7,7 @@ import numpy as np
 import orjson
 from pydantic import Field
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, vectors
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.labels import is_sparse, pack_rows, unpack_rows
@@ -204,13 +204,13 @@ def _needs_vectors(source: OpenIndex, keep: str, digest: str) -> bool:
 def _encode(target: OpenIndex, stored: list[StoredRow], rows: Rows) -> list[Entry]:
     """Return vectors as the copy stores them, given their ids and tags and the vectors themselves."""
     spec = target.feature_map.spec
-    rows = spec.model_copy(update={"input": None}).gate(rows, "/map")  # they were prepared when they were put
+    rows = vectors(rows, spec.input_dim, spec.numpy_dtype, "/map")  # they were prepared when they were put
     without = np.flatnonzero(target.feature_map.find_rows_without_code(rows))
     if without.size:
         raise InvalidInput(f"vector {labels.read(stored[without[0]].id)!r} is all zero, and has no codes", "/map")
     codes = target.codes.pack(target.feature_map, rows)
-    vectors = pack_rows(rows) if target.manifest.keep == "vectors" else [b""] * len(stored)
+    kept = pack_rows(rows) if target.manifest.keep == "vectors" else [b""] * len(stored)
     return [
         Entry(one.id, one.row[:MARK_BYTES] + code.tobytes(), vector, one.tags or b"")
-        for one, code, vector in zip(stored, codes, vectors, strict=True)
+        for one, code, vector in zip(stored, codes, kept, strict=True)
     ]

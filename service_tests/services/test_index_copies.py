@@ -97,6 +97,13 @@ def test_a_copy_over_another_map_is_like_an_index_that_was_filled(service: Conta
     assert contents(service, "copy") == contents(service, "filled")
 
 
+def test_sparse_vectors_stay_sparse_in_a_copy_around_a_centre(service: Container) -> None:
+    spec = MapSpec.model_validate(GMM | {"kernel": {"kind": "gmm", "center": (0.1,) * 5}})
+    service.map_creation.create("centred", AskedSpec(spec, NOTHING), Progress())
+    copied(service, "copy", {"from": "i", "map": "centred"})
+    assert contents(service, "copy")[1] == contents(service, "i")[1]
+
+
 class Interrupted(Exception):
     pass
 
