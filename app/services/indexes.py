@@ -27,7 +27,7 @@ from app.jobs.jobs import Jobs
 from app.jobs.record import JobError, TooManyJobs, link
 from app.services.errors import IndexExists, IndexInUse, IndexNotFound, IndexNotReady
 from app.services.maps import Maps
-from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable
+from app.store.errors import NameHeld, NewerVersion, QuotaExceeded, StoreDamaged, StoreUnavailable, left_out
 from app.store.indexes import BLOCK, IndexManifest, IndexState, IndexStore, MapOfIndex
 from app.store.manifest import now
 from app.store.maps import MapManifest, MapStore
@@ -536,11 +536,9 @@ class Indexes:
         manifests, after = self._store.page(prefix, cursor, limit)
         indexes = []
         for manifest in manifests:
-            try:
+            with left_out():
                 found = self._store.look(manifest.name, manifest)
                 indexes += [] if found is None else [record(*found)]
-            except (StoreDamaged, NewerVersion) as error:  # the other indexes must still be listed
-                logger.error("left out of the list: %s", error)
         return IndexPage(indexes=indexes, next=after)
 
     def delete(self, name: str) -> None:

@@ -28,7 +28,7 @@ from app.services.cache import Cache, latest
 from app.services.errors import ArrayNotFound, Check, MapInUse, MapNotFound, MapNotReady, accept_any, digest_in
 from app.services.limits import Limits
 from app.services.vectors import BLOCK_BYTES
-from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable
+from app.store.errors import NewerVersion, StoreDamaged, StoreUnavailable, left_out
 from app.store.indexes import MapOfIndex
 from app.store.maps import MapManifest, MapStore, digest
 from app.store.named import State
@@ -200,11 +200,9 @@ class Maps:
         manifests, after = self._store.page(prefix, cursor, limit)
         maps = []
         for manifest in manifests:
-            try:
+            with left_out():
                 found = self._store.with_spec(manifest)
                 maps += [] if found is None else [write_record(*found)]
-            except (StoreDamaged, NewerVersion) as error:  # the other maps must still be listed
-                logger.error("left out of the list: %s", error)
         return b'{"maps":[%b],"next":%b}' % (b",".join(maps), to_json(after))
 
     def shape(self, name: str) -> tuple[MapSpec, int, int]:

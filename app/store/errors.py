@@ -1,10 +1,13 @@
 """Errors between the service and its store, independent of HTTP."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import redis
 from redis.exceptions import RedisClusterException
+
+logger = logging.getLogger(__name__)
 
 
 class StoreUnavailable(Exception):
@@ -102,6 +105,15 @@ def store_errors() -> Iterator[None]:
         yield
     except (redis.RedisError, RedisClusterException) as error:
         raise _unavailable(error) from error
+
+
+@contextmanager
+def left_out() -> Iterator[None]:
+    """Leave out of a list what is damaged, or of a newer version, with a line in the log: the rest is still listed."""
+    try:
+        yield
+    except (StoreDamaged, NewerVersion) as error:
+        logger.error("left out of the list: %s", error)
 
 
 def in_full(error: Exception) -> str:

@@ -39,7 +39,7 @@ from app.core.arrays import octets
 from app.store import account, identity, lua, pieces
 from app.store.account import Account, Entry, Quota
 from app.store.connection import acknowledge, at_once, by_root, check_room, inside, places_of
-from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged, StoreUnavailable, store_errors
+from app.store.errors import Gone, IsAlias, NewerVersion, StoreDamaged, StoreUnavailable, left_out, store_errors
 from app.store.manifest import Manifest, now
 from app.store.pieces import PIECE_BYTES
 
@@ -254,13 +254,9 @@ class NamedStore(Generic[M]):
             self._forget_expired_names([name for name, one in zip(page, stored, strict=True) if one is None])
         things = []
         for name, one in zip(page, stored, strict=True):
-            try:
+            with left_out(), suppress(IsAlias):  # an alias has the name of a thing that has expired
                 if (thing := self._parse(one, name)) is not None:
                     things.append(thing)
-            except IsAlias:  # it has the name of a thing that has expired
-                continue
-            except (StoreDamaged, NewerVersion) as error:  # the other things must still be listed
-                logger.error("left out of the list: %s", error)
         return things, page[-1] if len(names) > len(page) else None
 
     def _read(self, manifest: M, name: str, sha256: str) -> bytearray:
