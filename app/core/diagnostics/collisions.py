@@ -240,8 +240,7 @@ def agreement_counts(
     found, kept = _zeros(n, len(i), gamma), unpack_arrays(progress.restore())
     if kept.keys() == found.keys():  # an older version kept less
         found = kept
-    is_dense = feature_map.kernel.is_centered  # a centre makes sparse rows dense
-    counts = np.full(n, vectors.shape[1]) if is_dense else entries_of_rows(vectors)
+    counts = entries_of_rows(vectors)
     kernels = [*entry_blocks(counts[i] + counts[j], 2 * _ENTRIES_PER_BLOCK)]
     hashes = [*row_blocks(s, _hashes_per_block(n))]
     of = len(kernels) + len(hashes)

@@ -118,6 +118,7 @@ def test_sparse_rows_that_a_centre_makes_dense_are_compared_some_at_a_time(monke
 
     monkeypatch.setattr(type(made), "exact_pairs", compare)
     monkeypatch.setattr(collisions, "_ENTRIES_PER_BLOCK", 50)
-    found = collision_errors(made, sparse.csr_array(np.diag(np.arange(1.0, D + 1))))
+    x = made.spec.gate(sparse.csr_array(np.diag(np.arange(1.0, D + 1))), "/vectors")
+    found = collision_errors(made, x)
     assert max(sizes) <= 2 * 50
     assert sum(sizes) == 2 * D * found["pairs"]

@@ -5,6 +5,7 @@ If a kernel allows it, its values are computed from matrix products, in one comp
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -216,6 +217,14 @@ def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales
 _MOST_ROWS, _LEAST_ROWS, _ENTRIES = 192, 48, 1 << 17
 # Entries of rows, or of landmarks, that are made dense at a time.
 _DENSE_ENTRIES = 1 << 20
+# Costs, in multiplications of a matrix product: making an entry of sparse rows dense; scaling a dense entry; and going
+# past an entry of a sparse landmark.
+_PER_DENSE_ENTRY, _PER_SCALED_ENTRY, _PER_ENTRY_PASSED = 300, 50, 8
+
+
+def _dense_operations(rows: Rows) -> int:
+    """Return the cost of making rows dense, counted in multiplications of a matrix product."""
+    return 0 if isinstance(rows, np.ndarray) else int(_PER_DENSE_ENTRY * prod(rows.shape))
 
 
 class KernelBlocks(ABC):
@@ -270,17 +279,13 @@ class ExactBlocks(KernelBlocks):
         exact = self._kernel.exact_operations(rows, self._landmarks) + n * s * self.operations_per_entry
         if self._is_sparse:
             return int(exact)
-        of_dense = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
-        return int(exact + of_dense + _PER_SCALED_ENTRY * d * (n + s * -(-n // self.rows_per_block)))
+        return int(exact + _dense_operations(rows) + _PER_SCALED_ENTRY * d * (n + s * -(-n // self.rows_per_block)))
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
         return sparse.csr_array(rows) if self._is_sparse else made_dense(rows)
 
 
-# Costs, in multiplications of a matrix product: making an entry of sparse rows dense; scaling a dense entry; and going
-# past an entry of a sparse landmark.
-_PER_DENSE_ENTRY, _PER_SCALED_ENTRY, _PER_ENTRY_PASSED = 300, 50, 8
 # A centre is subtracted if at most this share of the squared norms of the landmarks is then left.
 _MOST_SHARE = 0.25
 
@@ -299,7 +304,7 @@ class DistanceBlocks(KernelBlocks):
         self, kernel: AnyKernel, shape: Profile, landmarks: Rows, dtype: np.dtype[np.floating], is_relative: bool
     ) -> None:
         super().__init__(kernel, landmarks)
-        self._dtype, self._what, self._first = dtype, shape.what, shape.parameters[0]
+        self._dtype, self._what, self._alpha = dtype, shape.what, shape.parameters[0]  # α if rational quadratic
         self._parameters = np.array(shape.parameters, dtype)
         self._least = float(is_relative)
         self._center: Floats | None = None
@@ -332,8 +337,7 @@ class DistanceBlocks(KernelBlocks):
         if self._columns is None:
             passed = _PER_ENTRY_PASSED * n * self._landmarks.size
             return int((rows.size + n * self.operations_per_entry) * s + passed)
-        of_dense = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
-        return int((n * d + n * self.operations_per_entry) * s + of_dense)
+        return int((n * d + n * self.operations_per_entry) * s + _dense_operations(rows))
 
     def _by_differences(self, rows: Rows) -> Floats:
         """Compute the kernel of rows with the landmarks from differences."""
@@ -364,7 +368,7 @@ class DistanceBlocks(KernelBlocks):
             return np.zeros(len(h))
         if not np.isfinite(h).all():
             raise InvalidInput("a row is too many length scales away from a landmark for kernel rational_quadratic")
-        return np.exp(-self._first * np.log1p(h / self._first))
+        return np.exp(-self._alpha * np.log1p(h / self._alpha))
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
         """Return the function that writes products of rows with dense landmarks, and the landmarks' half squared norms.
