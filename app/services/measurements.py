@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
 
-from app.core.arrays import Rows
+from app.core.arrays import Rows, made_dense
 from app.core.datasets import Reference
 from app.core.diagnostics import Diagnostic, Finding
 from app.core.drawing import NAMED_OF_KERNELS, NAMED_OF_SAMPLERS, map_name
@@ -22,6 +23,8 @@ from app.services.limits import Limits
 from app.services.maps import Maps, OpenMap
 from app.services.vectors import warnings_of
 
+# Memory of an entry of attached sparse rows: its value and its column.
+_BYTES_PER_STORED = 16
 DIAGNOSE, RECOMMEND, ADVISE = "diagnose", "recommend", "advise"
 
 _MEMORY_ADVICE = (
@@ -188,13 +191,18 @@ def _add_title(finding: Finding[Mapping[str, object]], subject: OpenMap) -> Find
 
 
 def attach_rows(rows: Rows) -> bytes:
-    """Return rows in the form in which they are attached to a job."""
+    """Return rows in the form in which they are attached to a job; dense rows of few entries without their zeros."""
+    made_sparse = {}
     if isinstance(rows, np.ndarray):
-        return pack_arrays(rows=rows)
-    return pack_arrays(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=np.array(rows.shape))
+        if _BYTES_PER_STORED * np.count_nonzero(rows) >= rows.nbytes:
+            return pack_arrays(rows=rows)
+        rows, made_sparse = sparse.csr_array(rows), {"is_dense": np.array(True)}
+    shape = np.array(rows.shape)
+    return pack_arrays(values=rows.data, indices=rows.indices, indptr=rows.indptr, shape=shape, **made_sparse)
 
 
 def detach_rows(attachment: bytes) -> Rows:
-    """Return the rows that were passed to `attach_rows`, in their dtype."""
+    """Return the rows that were passed to `attach_rows`, in their dtype and form."""
     arrays = unpack_arrays(attachment)
-    return rows_in(arrays, arrays.get("shape", ()))
+    rows = rows_in(arrays, arrays.get("shape", ()))
+    return made_dense(rows) if "is_dense" in arrays else rows

@@ -72,6 +72,18 @@ def test_a_job_goes_on_from_where_time_was_over_with_the_same_options_and_rows()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("share", "most"), [(0.0, 0.01), (0.01, 0.05), (0.9, 1.0)])
+def test_dense_rows_come_back_dense_and_take_no_memory_for_zeros(share: float, most: float, dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    rows = (rng.normal(size=(30, 1000)) * (rng.random((30, 1000)) < share)).astype(dtype)
+    attached = attach_rows(rows)
+    assert len(attached) < 2000 + most * rows.nbytes
+    found: Any = detach_rows(attached)
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, rows)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_sparse_rows_come_back_sparse_however_wide(dtype: Any) -> None:
     parts: Any = (np.array([0.5, -1], dtype), [0, (1 << 31) - 1], [0, 1, 1, 2])
     rows: Any = sparse.csr_array(parts, shape=(3, 1 << 31))
