@@ -8,7 +8,7 @@ import re
 import signal
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, nullcontext
 from functools import cache, partial
 from importlib.metadata import version
 
@@ -39,6 +39,7 @@ from app.api.routes import (
 from app.core.model import NAME_PATTERN
 from app.logs import ACCESS
 from app.metrics import Meters, Slot, share_directory
+from app.own_process import ended_soon_after
 from app.services.warm_up import get_ready
 from app.settings import Settings, counters, share_counters
 
@@ -107,8 +108,10 @@ async def _running(context: Context, _: FastAPI) -> AsyncIterator[dict[str, Sett
     context.heartbeat.start()
     threading.Thread(target=_end_with_parent, name="parent-watch", daemon=True).start()
     yield {"settings": context.settings, "meters": context.meters}  # for the connections
-    await context.close()
-    context.spans.close()
+    # One of several processes ends after this; a single one has yet to stop its store.
+    with nullcontext() if multiprocessing.parent_process() is None else ended_soon_after():
+        await context.close()
+        context.spans.close()
 
 
 def _end_with_parent() -> None:

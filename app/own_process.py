@@ -1,18 +1,36 @@
-"""Start further processes that run this very package, whatever the current directory.
+"""Start further processes that run this very package, whatever the current directory; and end this one in time.
 
 `python -m app` would look in the current directory first, where the source of another version may be. So such a process
 runs this file, which then runs a module as `-m` does. The current directory is kept, as settings may name files
 relative to it.
 """
 
+import os
 import runpy
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
+
+# Seconds that a process takes to end at most, once all is closed.
+_LAST_SECONDS = 3.0
 
 
 def command(module: str, *arguments: str) -> list[str]:
     """Return the command line of a process that runs a module with arguments."""
     return [sys.executable, "-P", __file__, module, *arguments]
+
+
+@contextmanager
+def ended_soon_after() -> Iterator[None]:
+    """End the process soon after the block, even if a thread still computes something that nobody waits for."""
+    try:
+        yield
+    finally:
+        timer = Timer(_LAST_SECONDS, os._exit, (0,))
+        timer.daemon = True
+        timer.start()
 
 
 def run() -> None:

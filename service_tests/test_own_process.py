@@ -23,3 +23,11 @@ def test_an_installed_package_starts_itself_in_any_directory(tmp_path: Path) -> 
     environment = {**os.environ, "PYTHONPATH": str(installed)}
     told = subprocess.run(line, cwd=checkout, env=environment, capture_output=True, text=True, check=True).stdout
     assert told == f"{installed / 'app' / '__init__.py'} a {checkout}\n"
+
+
+def test_a_process_ends_although_a_thread_goes_on() -> None:
+    """A thread that computes cannot be interrupted; without an end, the interpreter waits for it."""
+    hangs = "import threading; threading.Thread(target=threading.Event().wait).start()\n"
+    ends = "from app.own_process import ended_soon_after\nwith ended_soon_after(): print('closed', flush=True)"
+    ended = subprocess.run([sys.executable, "-c", hangs + ends], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "closed\n"

@@ -13,6 +13,7 @@ from app.commands.options import AddParser, add_settings, checked_settings
 from app.jobs.worker import WorkerSupervisor
 from app.logs import configuration
 from app.metrics import share_directory
+from app.own_process import ended_soon_after
 from app.request_context import start_spans
 from app.settings import Settings, share_counters
 from app.store.embedded import EmbeddedStore
@@ -48,7 +49,7 @@ def run(**options: Any) -> None:
     embedded = None
     if settings.redis_url is None:
         embedded = EmbeddedStore(settings.data_dir, settings.store_binary, settings.min_free_bytes)
-    with embedded or nullcontext(), share_directory() as directory:
+    with ended_soon_after(), embedded or nullcontext(), share_directory() as directory:
         if embedded is not None:
             settings = settings.model_copy(update={"redis_url": embedded.url})
         data = "REDIS_URL" if embedded is None else settings.data_dir.absolute()
