@@ -12,10 +12,12 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
+    Whole,
     dense,
     divide_columns,
+    entries_of_rows,
+    entry_blocks,
     in_dtype,
-    row_blocks,
     row_numbers,
     stored_values,
 )
@@ -48,6 +50,10 @@ class Rounding(ABC):
     @abstractmethod
     def may_matter(self, rows: Rows) -> bool:
         """Return whether some rows (n, d) may have an error above `MOST`: a quick check that may say yes wrongly."""
+
+    def entries(self, rows: Rows) -> Whole:
+        """Return the number of entries of each row that `sizes` looks at, (n,)."""
+        return entries_of_rows(rows)
 
     @abstractmethod
     def sizes(self, rows: Rows) -> Matrix:
@@ -196,6 +202,10 @@ class OfCenter(Rounding):
         """Return whether anything is rounded at all."""
         return rows.shape[0] > 0 and (rows.dtype != self.dtype or bool((self._rounded != self._center).any()))
 
+    def entries(self, rows: Rows) -> Whole:
+        """Return the number of columns for each row, as rows less a center are dense."""
+        return np.full(rows.shape[0], rows.shape[1])
+
     def sizes(self, rows: Rows) -> Matrix:
         """Return the error of each row by the exact kernel: 1 if it rounds to zeros, 0 if its kernel is undefined."""
         came, left = self._subtract_center(rows)
@@ -253,7 +263,7 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
         return ()
     n, sizes = rows.shape[0], np.zeros(rows.shape[0])
     with np.errstate(over="ignore"):
-        for block in row_blocks(n, _ENTRIES_PER_BLOCK // rows.shape[1]):
+        for block in entry_blocks(rounding.entries(rows), _ENTRIES_PER_BLOCK):
             sizes[block] = rounding.sizes(rows[block])
             if not counts_exact:
                 sizes[block][~_is_rounded(rows[block], rounding.dtype)] = 0

@@ -1,6 +1,7 @@
 """Which rows a dtype is too coarse for, by the kernel's own length scales."""
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -55,3 +56,11 @@ def test_the_warning_comes_where_features_are_off_by_more_than_some_1e_4_and_onl
         assert bool(single.warnings(x)) == is_coarse, shift
         assert double.warnings(x) == ()
         assert added < 1e-3 if not is_coarse else added > 1e-5
+
+
+def test_short_rows_of_many_columns_are_looked_at_together() -> None:
+    rows = sparse.csr_array((np.full(1000, 1e9), (range(1000), range(1000))), shape=(1000, 1 << 22))
+    rounding: Any = kernel(kind="gaussian", length_scale=10.0).rounding(FLOAT32)
+    with patch.object(rounding, "sizes", wraps=rounding.sizes) as sizes:
+        assert "1000 of 1000" in coarseness_warnings(rounding, rows, True, "vectors")[0]
+    assert sizes.call_count == 1
