@@ -216,7 +216,10 @@ async def list_vectors(
     tag: Annotated[str | None, Query(min_length=1, max_length=MAX_ID_BYTES, description="Tag of the vectors.")] = None,
     ids_as: IdsAs = None,
 ) -> Response:
-    """List the vectors of an index with their tags. None is missed; one may come twice if others are deleted."""
+    """List the vectors of an index with their tags. None is missed; one may come twice if others are deleted.
+
+    An alias that moves between two pages goes on in the other index: to read all of one, name the index.
+    """
 
     def work() -> Response:
         found, before = context.index_vectors.read_page(name, cursor, limit, tag, ids_as is not None)

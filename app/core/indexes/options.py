@@ -142,8 +142,9 @@ class SearchOptions(Frozen):
         | None
     ) = None
     cursor: Annotated[str, Field(pattern="^[0-9]{1,5}$")] | None = None
-    """`next` of the page before: results then go on behind it. Vectors that come and go meanwhile move others. Where
-    vectors are compared exactly, the order is that of these similarities among each fifty or 5 k candidates.
+    """`next` of the page before: results then go on behind it. Vectors that come and go meanwhile move others, and an
+    alias that moves goes on in the other index. Where vectors are compared exactly, the order is that of these
+    similarities among each fifty or 5 k candidates.
     """
     filter: Filter | None = None
     """Tags that a vector must have; `tag` is short for one."""
