@@ -488,14 +488,23 @@ def divide_columns(rows: Rows, divisors: Matrix) -> None:
         rows.data /= divisors[rows.indices] if divisors.ndim else divisors
 
 
-def in_shared_columns(x: sparse.csr_array, y: sparse.csr_array) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """Return x (n, d) and y (m, d) in float64, restricted to the columns in which y has entries, renumbered in order.
+def in_own_columns(rows: sparse.csr_array) -> tuple[NDArray[np.integer], sparse.csr_array]:
+    """Return the columns in which sparse rows have entries, increasing, and the rows restricted to them, in float64.
 
     Memory that grows with the number of columns is then not spent on unused ones, of which there may be 2³¹.
     """
-    columns, numbers = np.unique(y.indices, return_inverse=True)
-    of_y = sparse.csr_array((y.data.astype(np.float64), numbers, y.indptr), shape=(y.shape[0], len(columns)))
-    return of_columns(x, columns), of_y
+    columns, numbers = np.unique(rows.indices, return_inverse=True)
+    parts = rows.data.astype(np.float64), numbers, rows.indptr
+    return columns, sparse.csr_array(parts, shape=(rows.shape[0], len(columns)))
+
+
+def number_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> Whole:
+    """Return the place of each entry's column among `columns`, which are increasing; their number if it has none."""
+    places = np.searchsorted(columns, rows.indices)
+    is_there = places < len(columns)
+    is_there[is_there] = columns[places[is_there]] == rows.indices[is_there]
+    places[~is_there] = len(columns)
+    return places
 
 
 def split_off(rows: Rows, column: int) -> tuple[Rows, Rows]:
@@ -515,9 +524,8 @@ def split_off(rows: Rows, column: int) -> tuple[Rows, Rows]:
 
 def of_columns(rows: sparse.csr_array, columns: NDArray[np.integer]) -> sparse.csr_array:
     """Return sparse rows in float64, restricted to these columns, which are increasing and renumbered from 0."""
-    places = np.searchsorted(columns, rows.indices)
+    places = number_columns(rows, columns)
     is_kept = places < len(columns)
-    is_kept[is_kept] = columns[places[is_kept]] == rows.indices[is_kept]
     ends = np.concatenate([[0], np.cumsum(is_kept)])[rows.indptr]
     values = rows.data[is_kept].astype(np.float64)
     return sparse.csr_array((values, places[is_kept], ends), shape=(rows.shape[0], len(columns)))

@@ -39,7 +39,7 @@ Result = dict[str, Any]
 # Costs, in multiplications: comparing a byte of codes; finding a bucket in a segment; finding a vector in a bucket;
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query.
 _PER_BYTE, _PER_BAND, _PER_BUCKET, _PER_QUERY, _PER_READING = 2, 128, 40, 200_000, 4_000_000
-# A byte of vectors in the form in which they are compared, which is mostly dense: of dense vectors, and of sparse ones.
+# A byte of vectors in the form in which they are compared: of vectors in that form, and of sparse ones made dense.
 _PER_DENSE_BYTE, _PER_SPARSE_BYTE = 2, 16
 # Reading and unpacking a stored vector, and a byte of it or of its id, which is slow for long vectors.
 _PER_STORED, _PER_STORED_BYTE = 80_000, 256
@@ -116,7 +116,7 @@ class ExactComparison:
         kernel, found = self._opened.feature_map.kernel, np.empty((rows.shape[0], others.shape[0]))
         per_row, per_other = self._bytes_per_row(rows), self._bytes_per_row(others)
         self._limits.check_result(per_row + per_other)
-        per_byte = _PER_DENSE_BYTE if isinstance(others, np.ndarray) else _PER_SPARSE_BYTE
+        per_byte = _PER_DENSE_BYTE if isinstance(others, np.ndarray) or kernel.compares_sparse else _PER_SPARSE_BYTE
         for some in row_blocks(rows.shape[0], _BYTES_COMPARED // per_row):
             for part in row_blocks(others.shape[0], _BYTES_COMPARED // per_other):
                 x, y = rows[some], others[part]

@@ -59,6 +59,7 @@ _SPARSE_LANDMARKS = """{"input_dim": 1, "kernel": {"kind": "matern", "length_sca
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [0], "values": [1]}]}}"""
 _CHI_SQUARED = """{"input_dim": 1, "kernel": {"kind": "chi_squared"},
     "sampler": {"kind": "uploaded_landmarks", "landmarks": [[1]]}}"""
+_CAUCHY = _CHI_SQUARED.replace('"chi_squared"', '"cauchy", "length_scale": 1')
 _SUBSETS = """{"input_dim": 1, "s": 1, "kernel": {"kind": "anova", "length_scale": 1, "subsets": [[0]]},
     "sampler": {"kind": "monte_carlo"}}"""
 # Maps of this many coordinates hash without tables.
@@ -124,7 +125,8 @@ def _hashes() -> None:
     candidates.of(candidates.buckets(bucket_words(codes, 8, bands)[:, 0].copy()))
     first_bands(codes, codes[None], codes, 1, no_pause)
     duplicates(np.array([[0, 0], [0, 1]], np.uint8), 2, 8, 1)
-    for its_map in (tables, *(make_map(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _SUBSETS))):
+    others = (make_map(MapSpec.model_validate_json(spec)) for spec in (_CHI_SQUARED, _CAUCHY, _SUBSETS))
+    for its_map in (tables, *others):
         for exact in (rows, csr_array(rows)):
             its_map.exact_gram(exact, exact)
             its_map.exact_pairs(exact, exact)

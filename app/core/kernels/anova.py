@@ -214,7 +214,7 @@ class Anova(ShiftInvariantKernel):
         """Memory of the subsets that `windows` stand for, as objects and as arrays."""
         return _BYTES_PER_COORDINATE * sum(map(len, self._subsets))
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost, for each pair of rows, of the coordinates of all subsets and of one kernel per subset."""
         named = sum(map(len, self._subsets))
         per_pair = self.operations_per_coordinate * named + self.operations_per_value * len(self._subsets)

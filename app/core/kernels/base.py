@@ -6,15 +6,16 @@ the subtraction, which rounds nothing and keeps squares in the range of float64.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy
 from pydantic import Field
+from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, dense, row_blocks
+from app.core.arrays import Matrix, Rows, count_entries, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.input import Scales
 from app.core.kernels.rounding import OfLengthScales, Rounding
@@ -23,8 +24,12 @@ from app.core.neighbours import Metric
 from app.core.progress import Pause
 from app.core.threads import for_each
 
-# Work of one thread on an exact Gram block between two pauses: a tenth of a second or less.
-_ENTRIES_PER_PART, _OPERATIONS_PER_PART = 1 << 17, 1 << 29
+# Work of one thread on an exact Gram block between two pauses: mostly a tenth of a second or less. Not fewer rows, as
+# some kernels scale the rows that they are compared with.
+_ENTRIES_PER_PART, _OPERATIONS_PER_PART, _LEAST_PER_PART = 1 << 17, 1 << 29, 8
+
+# Cost of sorting a column number among all, in multiplications of a matrix product.
+_OPERATIONS_PER_NUMBER = 800
 
 Positive = Annotated[float, Field(gt=0)]
 
@@ -67,9 +72,17 @@ class AnyKernel(Kind):
     def check(self, input_dim: int) -> None:
         """Raise InvalidInput if the kernel does not fit vectors of `input_dim` entries; by default it fits all."""
 
-    @abstractmethod
     def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block (n, m) of prepared rows (n, d) and (m, d), dense or sparse."""
+        """Compute the exact kernel block (n, m) of prepared rows (n, d) and (m, d), dense or sparse.
+
+        InvalidInput if a value leaves the range of float64.
+        """
+        x, y = self.in_one_form(x, y)
+        return self.compare_with(y)(x)
+
+    @abstractmethod
+    def compare_with(self, y: Rows) -> Callable[[Rows], Matrix]:
+        """Return a function that computes `exact` of some rows x with y, given `in_one_form`; y is made ready once."""
 
     @abstractmethod
     def pairs(self, x: Rows, y: Rows) -> Matrix:
@@ -79,12 +92,12 @@ class AnyKernel(Kind):
         """Compute `exact`, (n, m), by blocks of rows of x on up to `threads` threads; their number changes no bit."""
         x, y = self.in_one_form(x, y)
         n, m = int(x.shape[0]), int(y.shape[0])
-        found = np.empty((n, m))
+        found, compare = np.empty((n, m)), self.compare_with(y)
 
         def fill(part: slice) -> None:
-            found[part] = self.exact(x[part], y)
+            found[part] = compare(x[part])
 
-        most = _OPERATIONS_PER_PART * n // max(1, self.exact_operations(x, y))
+        most = max(_LEAST_PER_PART, _OPERATIONS_PER_PART * n // max(1, self.exact_operations(x, y)))
         for_each(fill, row_blocks(n, max(1, min(most, _ENTRIES_PER_PART // max(1, m)))), threads, pause)
         return found
 
@@ -95,11 +108,20 @@ class AnyKernel(Kind):
 
     def exact_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost of `exact`: the number of multiplications of a matrix product that take as long."""
+        return self.comparison_operations(x, y) + self.ready_operations(x) + self.ready_operations(y)
+
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
+        """Return the cost of comparing rows that are ready, counted as in `exact_operations`."""
         return int(x.shape[0] * y.shape[0] * x.shape[1])
 
+    def ready_operations(self, rows: Rows) -> int:
+        """Return the cost of making rows ready to be compared: by default, of numbering the columns of sparse rows."""
+        stays_sparse = self.compares_sparse and not isinstance(rows, np.ndarray)
+        return _OPERATIONS_PER_NUMBER * count_entries(rows) if stays_sparse else 0
+
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Return the bytes of memory for the rows in the form in which they are compared."""
-        return int(8 * (x.shape[0] + y.shape[0]) * x.shape[1])
+        """Return the bytes of memory for the rows in the form in which they are compared, and for a scaled copy."""
+        return int(16 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
     def prepare(self, rows: Rows, pointer: str = "") -> Rows:
         """Return the rows (n, d) as the kernel compares them, mostly unchanged; InvalidInput names invalid rows."""
@@ -113,8 +135,11 @@ class AnyKernel(Kind):
         return rows
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
-        """Return x and y in the form, dense or sparse, in which they are compared, so that they can be split up."""
-        return x, y
+        """Return x and y both sparse or both dense, as they are compared; then they can be split up.
+
+        Sums in the two forms may differ in the last bit.
+        """
+        return (x, y) if sparse.issparse(x) == sparse.issparse(y) else (dense(x), dense(y))
 
     @property
     def is_centered(self) -> bool:
@@ -150,13 +175,13 @@ class ShiftInvariantKernel(AnyKernel):
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Compute the exact kernel block (n, m) of prepared rows (n, d) and (m, d), without an n×m×d temporary."""
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost of the coordinates and of the kernel value of each pair of rows."""
         return int(x.shape[0] * y.shape[0] * (self.operations_per_coordinate * x.shape[1] + self.operations_per_value))
 
-    def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block of prepared rows, which are made dense."""
-        return self.gram(dense(x), dense(y))
+    def compare_with(self, y: Rows) -> Callable[[Rows], Matrix]:
+        """Return a function that computes `gram` of some dense rows x with y."""
+        return lambda x: self.gram(dense(x), dense(y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
         """Return the rows in dense form."""
@@ -297,15 +322,6 @@ class ScaledKernel(SpectralKernel):
         with np.errstate(over="ignore"):  # infinite only where rows are so far apart that it does not matter
             found /= rest[0] ** 2 if metric == "sqeuclidean" else rest[0]
         return found
-
-    def lags(self, x: Matrix, y: Matrix) -> Iterator[Matrix]:
-        """Yield δ_j/σ_j of all rows of x and y, (n, m), one coordinate at a time, as accurate as `distances`."""
-        rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
-        for of_x, of_y, scale in zip(x.T, y.T, rest, strict=True):
-            with np.errstate(over="ignore"):  # infinite only where rows are so far apart that it does not matter
-                found = np.subtract.outer(of_x, of_y)
-                found /= scale
-            yield found
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
         """Return the rounding error in length scales, in the kernel's metric."""

@@ -1,18 +1,14 @@
 """The product Cauchy kernel."""
 
-from collections.abc import Iterator
 from typing import Literal
 
 import numpy as np
 
-from app.core.arrays import Matrix, Rows, row_blocks
-from app.core.kernels.base import ProductKernel
+from app.core.arrays import Matrix
+from app.core.compiled import jit
+from app.core.kernels.base import ProductKernel, divided_by_powers
 from app.core.model import RFF
 from app.core.quantiles import LAPLACE, quantiles
-
-_ENTRIES_PER_BLOCK = 1 << 16
-# Cost of a step over one coordinate, however few pairs it is for, in multiplications of a matrix product.
-_PER_STEP = 60_000
 
 
 class Cauchy(ProductKernel):
@@ -37,23 +33,22 @@ class Cauchy(ProductKernel):
         """Return Laplace quantiles: ±log of twice the distance of a uniform to the nearer end of [0, 1]."""
         return quantiles(LAPLACE, uniforms)
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Return the cost of the coordinates and of the kernel value of each pair of rows, and of the steps."""
-        steps = x.shape[1] * sum(1 for _ in _blocks(x.shape[0], y.shape[0]))
-        return super().exact_operations(x, y) + int(_PER_STEP * steps)
-
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
-        """Compute the product over the coordinates, in blocks of rows."""
+        """Compute the product over the coordinates."""
+        rest, x, y = divided_by_powers(x, y, self.scales(x.shape[1]))
         gram = np.ones((len(x), len(y)))
-        with np.errstate(over="ignore"):  # an infinite denominator makes the kernel 0
-            for block in _blocks(len(x), len(y)):
-                for factor in self.lags(x[block], y):
-                    factor *= factor
-                    factor += 1
-                    gram[block] *= factor
+        _multiply_factors(np.ascontiguousarray(x), np.ascontiguousarray(y.T), rest, gram)
         return np.reciprocal(gram, out=gram)
 
 
-def _blocks(n: int, m: int) -> Iterator[slice]:
-    """Return an iterator over blocks of n rows that are compared with m others at a time."""
-    return row_blocks(n, _ENTRIES_PER_BLOCK // max(1, m))
+@jit
+def _multiply_factors(x: Matrix, columns: Matrix, scales: Matrix, out: Matrix) -> None:
+    """Multiply entry (i, k) of `out`, (n, m), by 1 + ((x_ij − y_kj)/scale_j)² for each coordinate j of y, (d, m)."""
+    for i in range(out.shape[0]):
+        row = out[i]
+        for j in range(len(columns)):
+            # Slices of one row show the compiler that their entries are contiguous.
+            of_x, scale, of_y = x[i, j], scales[j], columns[j]
+            for k in range(len(row)):
+                lag = (of_x - of_y[k]) / scale
+                row[k] *= lag * lag + 1

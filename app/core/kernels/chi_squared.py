@@ -1,5 +1,6 @@
 """The exponential chi-squared kernel."""
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
@@ -13,7 +14,8 @@ from app.core.arrays import (
     count_entries,
     csr_parts,
     dense,
-    in_shared_columns,
+    in_own_columns,
+    of_columns,
     place_of,
     row_blocks,
     row_sums,
@@ -24,7 +26,8 @@ from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import OfRoots
 
-_BYTES_PER_STORED = 16
+# Memory of an entry of sparse rows while they are made ready: copies by row and by column, and column numbers.
+_BYTES_PER_STORED = 64
 # Entries of a block of rows compared at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
 # Factor of all rows, so that no sum of 2³¹ entries leaves the range of float64; it rounds no entry above 1e-298.
@@ -76,22 +79,32 @@ class ChiSquared(AnyKernel):
         """Whether sparse rows are compared as they are: always."""
         return True
 
-    def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block (n, m) of rows (n, d) and (m, d), which stay sparse if both are sparse.
+    def compare_with(self, y: Rows) -> Callable[[Rows], Matrix]:
+        """Return a function that computes the kernel of some rows x with y, which stay sparse if they are sparse.
 
         Dense rows are compared entry by entry. For two sparse rows, the entries that only one of them has are summed as
         the sums of both rows less the entries in shared columns, so distances err by a few roundings of these sums.
         """
-        distances = np.empty((x.shape[0], y.shape[0]))
-        if sparse.issparse(x) and sparse.issparse(y):
-            x, y = _smaller(x), _smaller(y)
-            sums = [row_sums(rows) for rows in (x, y)]
-            x, y = in_shared_columns(x, y)
-            sparse_distances((*csr_parts(x), sums[0]), (*csr_parts(y.tocsc()), sums[1]), distances)
-        else:
-            by_row, by_column = (np.ascontiguousarray(_SMALLER * rows) for rows in (dense(x), dense(y).T))
-            dense_distances(by_row, by_column, distances)
-        return self._kernel(distances)
+        m = y.shape[0]
+        if isinstance(y, np.ndarray):
+            by_column = np.ascontiguousarray(_SMALLER * dense(y).T)
+
+            def compare(x: Rows) -> Matrix:
+                distances = np.empty((x.shape[0], m))
+                dense_distances(np.ascontiguousarray(_SMALLER * dense(x)), by_column, distances)
+                return self._kernel(distances)
+
+            return compare
+        smaller = _smaller(y)
+        columns, restricted = in_own_columns(smaller)
+        summed = (*csr_parts(restricted.tocsc()), row_sums(smaller))
+
+        def compare_sparse(x: Rows) -> Matrix:
+            distances, of_x = np.empty((x.shape[0], m)), _smaller(sparse.csr_array(x))
+            sparse_distances((*csr_parts(of_columns(of_x, columns)), row_sums(of_x)), summed, distances)
+            return self._kernel(distances)
+
+        return compare_sparse
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Compute the exact kernel of row i of x with row i of y, (n,)."""
@@ -109,16 +122,16 @@ class ChiSquared(AnyKernel):
             distances[block, 0] = np.einsum("ij,ij->i", apart, shares)
         return self._kernel(distances)[:, 0]
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost, in multiplications, of comparing each entry of x with each row of y."""
         of_x = count_entries(x) if sparse.issparse(x) and sparse.issparse(y) else x.shape[0] * x.shape[1]
         return int(_OPERATIONS_PER_COMPARISON * y.shape[0] * of_x)
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Return the memory for the entries of both, sparse or dense, and for the copies that are compared."""
+        """Return the memory for the entries of both, sparse or dense, while they are made ready."""
         if sparse.issparse(x) and sparse.issparse(y):
-            return 2 * _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
-        return 2 * super().exact_bytes(x, y)
+            return _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
+        return super().exact_bytes(x, y)
 
     def _kernel(self, distances: Matrix) -> Matrix:
         """Turn distances of rows multiplied by `_SMALLER` into exp(−γ·distances), in place."""

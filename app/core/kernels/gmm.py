@@ -1,6 +1,7 @@
 """The generalized min-max kernel."""
 
 import math
+from collections.abc import Callable
 from math import prod
 from typing import Annotated, Any, Literal, TypeGuard
 
@@ -17,6 +18,7 @@ from app.core.arrays import (
     dense,
     leading_columns,
     name_rows,
+    number_columns,
     row_blocks,
     row_numbers,
 )
@@ -31,6 +33,8 @@ Sparse = tuple[Matrix, Whole, Whole, Matrix]
 
 # Bytes of an entry in sparse form, which includes its column, and in dense form.
 _BYTES_PER_STORED, _BYTES_PER_ENTRY = 16, 8
+# The same while powers are computed, and columns of sparse rows are numbered.
+_BYTES_READY_SPARSE, _BYTES_READY = 40, 16
 # Entries of rows that are looked at together.
 _ENTRIES_AT_A_TIME = 1 << 20
 # Cost of comparing two entries, and of the power of one, in multiplications of a matrix product.
@@ -126,29 +130,29 @@ class GeneralizedMinMax(AnyKernel):
             return x, y
         return x.toarray() + np.asarray(self.center), y.toarray() + np.asarray(self.center)
 
-    def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block of rows (n, d) and (m, d), none `empty`.
+    def compare_with(self, y: Rows) -> Callable[[Rows], Matrix]:
+        """Return a function that computes the kernel of some rows x with y, none `empty`.
 
-        If both are sparse, only a centre makes them dense.
+        If they are sparse, only a centre makes them dense.
         """
-        return self._compare(x, y, paired=False)
+        return self._comparison(y, paired=False)
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Compute the exact kernel of row i of x with row i of y, none of them `empty`, (n,)."""
-        return self._compare(x, y, paired=True)[:, 0]
+        x, y = self.in_one_form(x, y)
+        return self._comparison(y, paired=True)(x)[:, 0]
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
-        """Return the cost, in multiplications, of comparing each row of x with every entry of y.
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
+        """Return the cost, in multiplications, of comparing each row of x with every entry of y."""
+        return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * self.entry_counts(x, y)[1])
 
-        A centre makes powers of all entries, which few comparisons may not outweigh.
-        """
-        of_x, of_y = self.entry_counts(x, y)
-        powers = 0 if self.center is None else _OPERATIONS_PER_POWER * (of_x + of_y)
-        return int(_OPERATIONS_PER_COMPARISON * x.shape[0] * of_y + powers)
+    def ready_operations(self, rows: Rows) -> int:
+        """Return the cost of numbering the columns of sparse rows, or of the powers of dense ones."""
+        return super().ready_operations(rows) if self.stays_sparse(rows) else _OPERATIONS_PER_POWER * prod(rows.shape)
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Return the memory for the entries of both, eight bytes each."""
-        return 8 * sum(self.entry_counts(x, y))
+        """Return the memory for the entries of both while they are made ready."""
+        return (_BYTES_READY_SPARSE if self._compares_sparse(x, y) else _BYTES_READY) * sum(self.entry_counts(x, y))
 
     def in_one_form(self, x: Rows, y: Rows) -> tuple[Rows, Rows]:
         """Return the rows both sparse or both dense; if their forms differ, in the one that takes less memory.
@@ -214,19 +218,28 @@ class GeneralizedMinMax(AnyKernel):
         made_sparse, made_dense = (y, x) if sparse.issparse(x) else (x, y)
         return _BYTES_PER_STORED * count_entries(made_sparse) <= _BYTES_PER_ENTRY * prod(made_dense.shape)
 
-    def _compare(self, x: Rows, y: Rows, paired: bool) -> Matrix:
-        """Compute the kernel of every row of x and of y, (n, m), or if `paired`, of row i of x and of y, (n, 1)."""
-        out = np.empty((x.shape[0], 1 if paired else y.shape[0]))
-        if not out.size:
+    def _comparison(self, y: Rows, paired: bool) -> Callable[[Rows], Matrix]:
+        """Return a function that computes the kernel of rows x with every row of y, (n, m), or if `paired`, (n, 1)."""
+        m = 1 if paired else y.shape[0]
+        if self.stays_sparse(y):
+            columns, numbers = np.unique(y.indices, return_inverse=True)
+            of_y = self._sparse_powers(y, numbers)
+
+            def compare_sparse(x: Rows) -> Matrix:
+                rows, out = sparse.csr_array(x), np.empty((x.shape[0], m))
+                of_x = self._sparse_powers(rows, number_columns(rows, columns))
+                sparse_min_max(of_x, of_y, self.p, len(columns) + 1, paired, out)
+                return out
+
+            return compare_sparse
+        powers = self._powers(dense(y))
+
+        def compare(x: Rows) -> Matrix:
+            out = np.empty((x.shape[0], m))
+            dense_min_max(*self._powers(dense(x)), *powers, self.p, paired, out)
             return out
-        x, y = self.in_one_form(x, y)
-        if self.stays_sparse(x) and self.stays_sparse(y):
-            columns, numbers = np.unique(np.concatenate([x.indices, y.indices]), return_inverse=True)
-            u, v = self._sparse_powers(x, numbers[: x.nnz]), self._sparse_powers(y, numbers[x.nnz :])
-            sparse_min_max(u, v, self.p, len(columns), paired, out)
-        else:
-            dense_min_max(*self._powers(dense(x)), *self._powers(dense(y)), self.p, paired, out)
-        return out
+
+        return compare
 
     def _sparse_powers(self, rows: sparse.csr_array, columns: Whole) -> Sparse:
         """Return signed powers of the stored entries, and log top of each row, as `_powers` does."""
@@ -283,7 +296,10 @@ def _sparse_pair(
 
 @jit
 def sparse_min_max(x_rows: Sparse, y_rows: Sparse, p: float, n_columns: int, paired: bool, out: Matrix) -> None:
-    """Compute `dense_min_max` of sparse rows, whose columns are numbered from 0 to `n_columns` − 1."""
+    """Compute `dense_min_max` of sparse rows, whose columns are numbered from 0 to `n_columns` − 1.
+
+    No row of y has an entry in the last column, whose number all columns have that are only in rows of x.
+    """
     (x, x_columns, x_indptr, x_top), (y, y_columns, y_indptr, y_top) = x_rows, y_rows
     scattered, y_sums = np.zeros(n_columns), np.empty(y_indptr.shape[0] - 1)
     for j in range(y_sums.shape[0]):

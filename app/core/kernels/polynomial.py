@@ -1,19 +1,21 @@
 """The polynomial kernel."""
 
+from collections.abc import Callable
 from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, count_entries, dense, in_shared_columns, largest, row_blocks
+from app.core.arrays import Floats, Matrix, Rows, count_entries, dense, in_own_columns, largest, of_columns, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, Positive
 from app.core.panels import Panels
 
 # Entries raised to the power, or made dense, at a time.
 _ENTRIES_PER_BLOCK = 1 << 16
-_BYTES_PER_STORED = 16
+# Memory of an entry of sparse rows while they are made ready.
+_BYTES_PER_STORED = 40
 # Cost of one multiplication of sparse rows in multiplications of a dense product, if all rows have the same columns.
 _OPERATIONS_PER_STORED = 80
 
@@ -45,19 +47,10 @@ class Polynomial(AnyKernel):
         """Whether sparse rows are compared as they are: always."""
         return True
 
-    def exact(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block (n, m) of rows (n, d) and (m, d), which stay sparse if both are sparse.
-
-        Raises:
-            InvalidInput: a value leaves the range of float64.
-        """
-        if sparse.issparse(x) and sparse.issparse(y):
-            products = _sparse_products(x, y)
-        else:
-            of_x, panels = dense(x), Panels(dense(y), keeps_zeros=True)
-            products = np.empty((x.shape[0], y.shape[0]))
-            panels.multiplier(of_x)(slice(0, y.shape[0]), products)
-        return self._powers(products, x.shape[1])
+    def compare_with(self, y: Rows) -> Callable[[Rows], Matrix]:
+        """Return a function that computes the kernel of some rows x with y, which stay sparse if they are sparse."""
+        multiply = _multiply_dense(y) if isinstance(y, np.ndarray) else _multiply_sparse(y)
+        return lambda x: self._powers(multiply(x), x.shape[1])
 
     def pairs(self, x: Rows, y: Rows) -> Matrix:
         """Compute the exact kernel of row i of x with row i of y, (n,); errors as in `exact`."""
@@ -69,14 +62,14 @@ class Polynomial(AnyKernel):
             products = np.einsum("ij,ij->i", dense(x), dense(y))
         return self._powers(products[:, None], x.shape[1])[:, 0]
 
-    def exact_operations(self, x: Rows, y: Rows) -> int:
+    def comparison_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost of one multiplication, dense or sparse, per entry of x and row of y, and of the powers."""
         both_sparse = sparse.issparse(x) and sparse.issparse(y)
         of_x = _OPERATIONS_PER_STORED * count_entries(x) if both_sparse else x.shape[0] * x.shape[1]
         return int(y.shape[0] * (of_x + x.shape[0] * 2 * self.degree.bit_length()))
 
     def exact_bytes(self, x: Rows, y: Rows) -> int:
-        """Return the memory for the entries of both, sparse or dense."""
+        """Return the memory for the entries of both, sparse or dense, while they are made ready."""
         if sparse.issparse(x) and sparse.issparse(y):
             return _BYTES_PER_STORED * (count_entries(x) + count_entries(y))
         return super().exact_bytes(x, y)
@@ -100,11 +93,27 @@ class Polynomial(AnyKernel):
         return products
 
 
-def _sparse_products(x: sparse.csr_array, y: sparse.csr_array) -> Matrix:
-    """Compute x·yᵀ of sparse rows, (n, m), in blocks of rows."""
-    products = np.empty((x.shape[0], y.shape[0]))
-    x, y = in_shared_columns(x, y)
-    columns = y.T.tocsr()
-    for block in row_blocks(x.shape[0], _ENTRIES_PER_BLOCK // max(1, y.shape[0])):
-        products[block] = (x[block] @ columns).toarray()
-    return products
+def _multiply_dense(y: Floats) -> Callable[[Rows], Matrix]:
+    """Return a function that computes x·yᵀ of dense rows, (n, m)."""
+    panels = Panels(dense(y), keeps_zeros=True)
+
+    def multiply(x: Rows) -> Matrix:
+        products = np.empty((x.shape[0], y.shape[0]))
+        panels.multiplier(dense(x))(slice(0, y.shape[0]), products)
+        return products
+
+    return multiply
+
+
+def _multiply_sparse(y: sparse.csr_array) -> Callable[[Rows], Matrix]:
+    """Return a function that computes x·yᵀ of sparse rows, (n, m), in blocks of rows."""
+    columns, of_y = in_own_columns(y)
+    by_column = of_y.T.tocsr()
+
+    def multiply(x: Rows) -> Matrix:
+        products, of_x = np.empty((x.shape[0], y.shape[0])), of_columns(sparse.csr_array(x), columns)
+        for block in row_blocks(len(products), _ENTRIES_PER_BLOCK // max(1, y.shape[0])):
+            products[block] = (of_x[block] @ by_column).toarray()
+        return products
+
+    return multiply

@@ -9,7 +9,7 @@ from numpy.linalg import eigh
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, dense, divide_columns, in_dtype, in_shared_columns
+from app.core.arrays import Array, Matrix, Rows, dense, divide_columns, in_dtype, in_own_columns
 from app.core.building import Building
 from app.core.datasets import sample_rows
 from app.core.diagnostics.error_matrix import RowVariation, row_variation
@@ -201,7 +201,7 @@ class Labels:
 def linear_score(rows: Rows, labels: Labels, fold: Fold) -> float:
     """Return the score of ridge regression on the rows themselves, (n, d), with columns scaled to equal deviations."""
     # Of millions of columns, few rows use few.
-    scaled: Any = in_shared_columns(rows, rows)[1] if isinstance(rows, sparse.csr_array) else rows.astype(np.float64)
+    scaled: Any = in_own_columns(rows)[1] if isinstance(rows, sparse.csr_array) else rows.astype(np.float64)
     sizes = np.sqrt(_column_means(np.square(scaled), fold.trained))
     for _ in range(2):  # the second mean is the rounding error of the first
         means = _column_means(scaled, fold.trained)

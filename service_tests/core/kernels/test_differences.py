@@ -45,4 +45,4 @@ def test_an_entry_that_its_scale_makes_infinite_is_refused() -> None:
     with pytest.raises(InvalidInput, match="divided by its length_scale"):
         narrow.distances(np.array([[1e300]]), np.zeros((1, 1)), "cityblock")
     with pytest.raises(InvalidInput, match="divided by its length_scale"):
-        [*narrow.lags(np.zeros((1, 1)), np.array([[1e300]]))]
+        narrow.gram(np.zeros((1, 1)), np.array([[1e300]]))

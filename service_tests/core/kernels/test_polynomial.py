@@ -63,8 +63,8 @@ def test_rows_of_two_to_the_31_entries_stay_sparse() -> None:
     made = polynomial(3, gamma=1.0, coef0=2.0)
     assert made.compares_sparse
     assert made.exact(x, y).item() == made.pairs(x, y).item() == (2 + 2 * 1 + 3 * 3) ** 3
-    assert made.exact_bytes(x, y) < 200
-    assert made.exact_operations(x, y) < 1000
+    assert made.exact_bytes(x, y) < 300
+    assert made.comparison_operations(x, y) < 1000
 
 
 @every_form

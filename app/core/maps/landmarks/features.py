@@ -38,7 +38,7 @@ from app.core.kernels.polynomial import Polynomial
 from app.core.kernels.rational_quadratic import RationalQuadratic
 from app.core.norms import squared_norms
 from app.core.panels import Panels
-from app.core.progress import Pause, no_pause
+from app.core.progress import Pause, between, no_pause
 from app.core.quantiles import exponential, log_of_one_more
 from app.core.threads import for_each
 
@@ -217,6 +217,8 @@ def write_sparse_differences(rows: Compressed, landmarks: Compressed, per_scales
 _MOST_ROWS, _LEAST_ROWS, _ENTRIES = 192, 48, 1 << 17
 # Entries of rows, or of landmarks, that are made dense at a time.
 _DENSE_ENTRIES = 1 << 20
+# Memory of an entry of sparse landmarks that are ready to be compared: its value, its column, and the column's number.
+_BYTES_PER_SPARSE_ENTRY = 24
 # Costs, in multiplications of a matrix product: making an entry of sparse rows dense; scaling a dense entry; and going
 # past an entry of a sparse landmark.
 _PER_DENSE_ENTRY, _PER_SCALED_ENTRY, _PER_ENTRY_PASSED = 300, 50, 8
@@ -240,11 +242,16 @@ class KernelBlocks(ABC):
         self._kernel, self._landmarks = kernel, landmarks
         s, d = landmarks.shape
         self._is_sparse = kernel.compares_sparse and not isinstance(landmarks, np.ndarray)
-        at_once = max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s))
-        self.rows_per_block = at_once if self._is_sparse else min(at_once, max(1, _DENSE_ENTRIES // d))
-        """Maximum number of rows that should be compared at a time."""
+        self._most_rows: int = max(_LEAST_ROWS, min(_MOST_ROWS, _ENTRIES // s))
+        self._most_dense: int = max(1, _DENSE_ENTRIES // d)  # dense rows, or landmarks, at a time
         self.nbytes = 0
         """Memory held besides the landmarks."""
+
+    def rows_per_block(self, rows: Rows) -> int:
+        """Return the maximum number of these rows that should be compared at a time."""
+        if self._is_sparse and not isinstance(rows, np.ndarray):
+            return self._most_rows
+        return min(self._most_rows, self._most_dense)
 
     @abstractmethod
     def write(self, rows: Rows, out: Floats) -> None:
@@ -260,13 +267,22 @@ class ExactBlocks(KernelBlocks):
 
     operations_per_entry = 512
 
+    def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
+        super().__init__(kernel, landmarks)
+        s, d = landmarks.shape
+        counts = entries_of_rows(landmarks) if self._is_sparse else np.full(s, d)
+        self._parts = [*entry_blocks(counts, _DENSE_ENTRIES)]
+        self._sparse = [kernel.compare_with(landmarks[some]) for some in self._parts] if self._is_sparse else []
+        """For each part of sparse landmarks, the function that compares rows with it."""
+        self.nbytes += _BYTES_PER_SPARSE_ENTRY * int(counts.sum()) if self._is_sparse else 0
+
     def write(self, rows: Rows, out: Floats) -> None:
-        """Write the kernel, for some landmarks at a time."""
-        rows, (s, d) = self._in_form(rows), self._landmarks.shape
-        counts = entries_of_rows(self._landmarks) if self._is_sparse else np.full(s, d)
+        """Write the kernel, for some landmarks at a time; dense ones, which take more memory, are made ready anew."""
+        rows, s = self._in_form(rows), self._landmarks.shape[0]
         with np.errstate(over="ignore"):  # an overflow is refused below
-            for some in entry_blocks(counts, _DENSE_ENTRIES):
-                out[:, some] = self._kernel.exact(rows, self._landmarks[some])
+            for i, some in enumerate(self._parts):
+                compared = self._sparse[i](rows) if self._is_sparse else self._kernel.exact(rows, self._landmarks[some])
+                out[:, some] = compared
         if not np.isfinite(out[:, :s]).all():
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
 
@@ -276,10 +292,19 @@ class ExactBlocks(KernelBlocks):
         If rows are compared in dense form, that takes its time too: of each row, and of the landmarks for each block.
         """
         (n, d), s = rows.shape, self._landmarks.shape[0]
-        exact = self._kernel.exact_operations(rows, self._landmarks) + n * s * self.operations_per_entry
+        of_entries = n * s * self.operations_per_entry
         if self._is_sparse:
-            return int(exact)
-        return int(exact + _dense_operations(rows) + _PER_SCALED_ENTRY * d * (n + s * -(-n // self.rows_per_block)))
+            ready = self._kernel.ready_operations(rows)
+            return int(self._kernel.comparison_operations(rows, self._landmarks) + ready + of_entries)
+        most = self.rows_per_block(rows)
+        blocks, part = -(-n // most), self._landmarks[self._parts[0]]
+        exact = self._kernel.exact_operations(rows if blocks == 1 else rows[:most], part)
+        return int(
+            blocks * len(self._parts) * exact
+            + of_entries
+            + _dense_operations(rows)
+            + _PER_SCALED_ENTRY * d * (n + s * blocks)
+        )
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
@@ -316,6 +341,7 @@ class DistanceBlocks(KernelBlocks):
                 self._products, self._of_landmarks = self._open_dense(landmarks)
             else:
                 self._products, self._of_landmarks = self._open_sparse(landmarks)
+        self._is_sparse = self._columns is None
         self.nbytes += self._of_landmarks.nbytes
 
     def write(self, rows: Rows, out: Floats) -> None:
@@ -437,11 +463,11 @@ def kernel_blocks(
     return DistanceBlocks(kernel, shape, landmarks, dtype, is_relative)
 
 
-def landmark_block(kernel: AnyKernel, landmarks: Rows) -> Matrix:
+def landmark_block(kernel: AnyKernel, landmarks: Rows, pause: Pause = no_pause) -> Matrix:
     """Compute the kernel of landmarks (s, d) with each other, (s, s) in float64, as rows are compared with them."""
     s, exact = landmarks.shape[0], landmarks.astype(np.float64)
     blocks, block = kernel_blocks(kernel, exact, np.dtype(np.float64)), np.empty((s, s))
-    for part in row_blocks(s, blocks.rows_per_block):
+    for part in between(row_blocks(s, blocks.rows_per_block(exact)), pause):
         blocks.write(exact[part], block[part])
     return (block + block.T) / 2
 
@@ -504,7 +530,7 @@ class LandmarkFeatures:
 
         InvalidInput if a feature leaves the range of the dtype, as it may if the kernel grows with the rows.
         """
-        (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block
+        (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block(rows)
         features: Floats = np.empty((n, r), self._dtype)
         padding = _BYTES_BETWEEN_ROWS // self._dtype.itemsize
 
@@ -523,6 +549,8 @@ class LandmarkFeatures:
         # If there is work for several threads, few rows are split evenly among them.
         steps = max(1, self.operations(rows))
         even = max(n * _LEAST_STEPS_PER_PART // steps, -(-n // self._threads))
-        most = min(n * _MOST_STEPS_PER_PART // steps, _MOST_KERNELS_PER_PART // s if self._is_exact else n)
+        most = n * _MOST_STEPS_PER_PART // steps
+        if self._is_exact:  # whole blocks, as each prepares the landmarks
+            most = min(max(most, per_block), _MOST_KERNELS_PER_PART // s)
         for_each(fill, row_blocks(n, min(even, most)), self._threads, pause)
         return features

@@ -120,7 +120,7 @@ def add_root(
     s = landmarks.shape[0]
     if s > LONG_DECOMPOSITION:
         progress.before_long_call(state)
-    root = root_of(landmark_block(kernel, landmarks), spec.numpy_dtype, "/sampler")
+    root = root_of(landmark_block(kernel, landmarks, partial(progress.checkpoint, state)), spec.numpy_dtype, "/sampler")
     cut = s - root.shape[1]
     told = f"{cut} of {s} landmarks are all but combinations of the others in {spec.dtype.value}: {s - cut} columns"
     return {**arrays, "root": root}, (told,) if cut else ()

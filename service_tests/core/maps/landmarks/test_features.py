@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from scipy.sparse import csr_array
 
 from app.core.kernels import Kernel
 from app.core.kernels.base import AnyKernel
-from app.core.maps.landmarks.features import LandmarkFeatures
+from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.landmark_map import root_of
 from app.core.progress import no_pause
 from service_tests.cases import each
@@ -145,3 +146,32 @@ def test_rows_that_are_made_dense_cost_as_much() -> None:
         landmarks = of_landmarks(np.eye(2, 1000, dtype=np.float32))
         cost = LandmarkFeatures(kernel_of(fields), landmarks, np.eye(2, dtype=np.float32), 1).operations(rows)
         assert (cost > 300 * 3 * 1000) == is_dense
+
+
+def test_work_for_the_landmarks_counts_as_often_as_it_is_done() -> None:
+    """Dense ones are made ready for each block of rows, and rows for each part of the landmarks."""
+    d, identity = 600_000, np.eye(6, dtype=np.float32)
+    kernel = kernel_of({"kind": "gmm", "center": [1.0] * d})
+    features = LandmarkFeatures(kernel, csr_array(np.eye(6, d, dtype=np.float32)), identity, 1)
+    one, ten = (features.operations(csr_array(np.eye(n, d, dtype=np.float32))) for n in (1, 10))
+    assert ten == pytest.approx(10 * one, rel=0.01)
+    assert one > 200 * d * (6 + 6)  # powers
+
+
+def test_short_rows_of_many_columns_are_compared_many_at_a_time() -> None:
+    """A step for each row would take a hundred times as long as its comparison."""
+    d = 1 << 22
+    landmarks, rows = (csr_array((np.ones(n, np.float32), (range(n), range(n))), shape=(n, d)) for n in (2, 100))
+    for fields in (GAUSSIAN | {"length_scale": 1.0}, {"kind": "gmm"}):
+        features = LandmarkFeatures(kernel_of(fields), landmarks, np.eye(2, dtype=np.float32), 1)
+        with patch.object(features._blocks, "write", wraps=features._blocks.write) as write:
+            features.of(rows, no_pause)
+        assert write.call_count <= 3
+
+
+def test_comparing_many_landmarks_pauses() -> None:
+    pauses: list[None] = []
+    landmark_block(
+        kernel_of({"kind": "laplacian", "length_scale": 1.0}), data(200, 1, "float64"), lambda: pauses.append(None)
+    )
+    assert pauses

@@ -36,7 +36,7 @@ def values(kernel: AnyKernel, x: Rows, y: Rows) -> Matrix:
     for some in row_blocks(x.shape[0], _SPARSE_ROWS):
         of, u, v = _drop_columns(kernel, x[some], y)
         blocks, out = kernel_blocks(of, v, _DTYPE), found[some]
-        for part in row_blocks(len(out), blocks.rows_per_block):
+        for part in row_blocks(len(out), blocks.rows_per_block(u)):
             blocks.write(u[part], out[part])
     return found
 
@@ -78,7 +78,7 @@ def operations_per_row(kernel: AnyKernel, x: Rows, y: Rows) -> int:
     if not y.shape[0]:
         return 0
     if isinstance(x, np.ndarray) or kernel.compares_sparse:
-        return kernel.exact_operations(x, y) // int(x.shape[0])
+        return kernel.comparison_operations(x, y) // int(x.shape[0])
     return kernel_blocks(kernel, y, _DTYPE).operations(x) // int(x.shape[0])
 
 
