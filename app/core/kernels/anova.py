@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel, divided_by_powers
@@ -222,13 +222,23 @@ class Anova(ShiftInvariantKernel):
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Compute the exact kernel block from differences, summed over the subsets."""
-        if len(y) < len(x):  # the loop is fast for many rows of y
-            return self.gram(y, x).T
+        return self.gram_of_named(x[:, self.named], y[:, self.named])
+
+    @property
+    def named(self) -> Whole:
+        """The coordinates that are in a subset, increasing; others do not matter."""
+        return self._places.named[0]
+
+    def gram_of_named(self, x: Rows, y: Rows) -> Matrix:
+        """Compute the exact kernel block of rows restricted to the coordinates `named`."""
+        if y.shape[0] < x.shape[0]:  # the loop is fast for many rows of y
+            return self.gram_of_named(y, x).T
         named, places, ends = self._places.named
-        scales = np.broadcast_to(np.asarray(self.length_scale, np.float64), x.shape[1:])[named]
-        rest, of_x, of_y = divided_by_powers(x[:, named], y[:, named], scales)
+        scale = np.asarray(self.length_scale, np.float64)
+        scales = scale[named] if scale.ndim else np.broadcast_to(scale, named.shape)
+        rest, of_x, of_y = divided_by_powers(dense(x), dense(y), scales)
         weights = np.ones(len(self._subsets)) if self.weights is None else np.array(self.weights)
-        gram = np.empty((len(x), len(y)))
+        gram = np.empty((len(of_x), len(of_y)))
         by_row, by_column = (np.ascontiguousarray(rows, np.float64) for rows in (of_x, of_y.T))
         gaussian_sums(by_row, by_column, 0.5 / rest**2, places, ends, weights, gram)
         return gram

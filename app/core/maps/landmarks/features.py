@@ -5,7 +5,6 @@ If a kernel allows it, its values are computed from matrix products, in one comp
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
+    Whole,
     csr_parts,
     dense,
     entries_of_rows,
@@ -224,11 +224,6 @@ _BYTES_PER_SPARSE_ENTRY = 24
 _PER_DENSE_ENTRY, _PER_SCALED_ENTRY, _PER_ENTRY_PASSED = 300, 50, 8
 
 
-def _dense_operations(rows: Rows) -> int:
-    """Return the cost of making rows dense, counted in multiplications of a matrix product."""
-    return 0 if isinstance(rows, np.ndarray) else int(_PER_DENSE_ENTRY * prod(rows.shape))
-
-
 class KernelBlocks(ABC):
     """Computes the kernel of rows with s landmarks; the kernel has prepared both.
 
@@ -268,6 +263,10 @@ class ExactBlocks(KernelBlocks):
     operations_per_entry = 512
 
     def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
+        # Of many columns, few may matter.
+        self._named: Whole | None = kernel.named if isinstance(kernel, Anova) else None
+        self._exact = kernel.gram_of_named if isinstance(kernel, Anova) else kernel.exact
+        landmarks = self._of_named(landmarks)
         super().__init__(kernel, landmarks)
         s, d = landmarks.shape
         counts = entries_of_rows(landmarks) if self._is_sparse else np.full(s, d)
@@ -281,7 +280,7 @@ class ExactBlocks(KernelBlocks):
         rows, s = self._in_form(rows), self._landmarks.shape[0]
         with np.errstate(over="ignore"):  # an overflow is refused below
             for i, some in enumerate(self._parts):
-                compared = self._sparse[i](rows) if self._is_sparse else self._kernel.exact(rows, self._landmarks[some])
+                compared = self._sparse[i](rows) if self._is_sparse else self._exact(rows, self._landmarks[some])
                 out[:, some] = compared
         if not np.isfinite(out[:, :s]).all():
             raise InvalidInput(f"a value of kernel {self._kernel.kind} leaves the range of {out.dtype}")
@@ -291,7 +290,7 @@ class ExactBlocks(KernelBlocks):
 
         If rows are compared in dense form, that takes its time too: of each row, and of the landmarks for each block.
         """
-        (n, d), s = rows.shape, self._landmarks.shape[0]
+        n, (s, d) = rows.shape[0], self._landmarks.shape
         of_entries = n * s * self.operations_per_entry
         if self._is_sparse:
             ready = self._kernel.ready_operations(rows)
@@ -299,16 +298,18 @@ class ExactBlocks(KernelBlocks):
         most = self.rows_per_block(rows)
         blocks, part = -(-n // most), self._landmarks[self._parts[0]]
         exact = self._kernel.exact_operations(rows if blocks == 1 else rows[:most], part)
-        return int(
-            blocks * len(self._parts) * exact
-            + of_entries
-            + _dense_operations(rows)
-            + _PER_SCALED_ENTRY * d * (n + s * blocks)
-        )
+        made = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
+        return int(blocks * len(self._parts) * exact + of_entries + made + _PER_SCALED_ENTRY * d * (n + s * blocks))
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
-        return sparse.csr_array(rows) if self._is_sparse else made_dense(rows)
+        return sparse.csr_array(rows) if self._is_sparse else made_dense(self._of_named(rows))
+
+    def _of_named(self, rows: Rows) -> Rows:
+        """Return the rows restricted to the columns that matter."""
+        if self._named is None:
+            return rows
+        return rows[:, self._named] if isinstance(rows, np.ndarray) else of_columns(rows, self._named)
 
 
 # A centre is subtracted if at most this share of the squared norms of the landmarks is then left.
@@ -363,7 +364,8 @@ class DistanceBlocks(KernelBlocks):
         if self._columns is None:
             passed = _PER_ENTRY_PASSED * n * self._landmarks.size
             return int((rows.size + n * self.operations_per_entry) * s + passed)
-        return int((n * d + n * self.operations_per_entry) * s + _dense_operations(rows))
+        made = 0 if isinstance(rows, np.ndarray) else _PER_DENSE_ENTRY * n * d
+        return int((n * d + n * self.operations_per_entry) * s + made)
 
     def _by_differences(self, rows: Rows) -> Floats:
         """Compute the kernel of rows with the landmarks from differences."""

@@ -169,6 +169,17 @@ def test_short_rows_of_many_columns_are_compared_many_at_a_time() -> None:
         assert write.call_count <= 3
 
 
+def test_columns_in_no_subset_cost_nothing() -> None:
+    d = 1 << 22
+    rows = csr_array(
+        (np.ones(600, np.float32), (np.repeat(range(200), 3), np.tile([5, 70, d - 1], 200))), shape=(200, d)
+    )
+    kernel = kernel_of({"kind": "anova", "length_scale": 1.0, "subsets": [[0, 5], [d - 1, 9]]})
+    features = LandmarkFeatures(kernel, rows[:7], np.eye(7, dtype=np.float32), 1)
+    assert features.operations(rows) < 1e7
+    np.testing.assert_array_equal(features.of(rows, no_pause), np.full((200, 7), 2))
+
+
 def test_comparing_many_landmarks_pauses() -> None:
     pauses: list[None] = []
     landmark_block(

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import isqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -94,7 +95,24 @@ ROUNDING = 1e-10
 
 # Limits of one part of the work, a tenth of a second or less: kernel values, multiplications, entries of rows.
 _VALUES_PER_PART, _OPERATIONS_PER_PART, _ENTRIES_PER_PART = 1 << 17, 1 << 26, 1 << 20
-_MOST_PER_OFFER = 256
+# Most rows that are compared with each other between two pauses, and multiplications for it: half a second.
+MOST_COMPARED, _OPERATIONS_COMPARED = 256, 1 << 32
+
+
+def compared_at_once(kernel: AnyKernel, rows: Rows) -> int:
+    """Return the number of rows, at most `MOST_COMPARED`, that are compared with each other between two pauses.
+
+    Only for sparse rows it may be less: dense ones of as many entries are few.
+    """
+    if isinstance(rows, np.ndarray) or not rows.shape[0]:
+        return MOST_COMPARED
+    some = rows[:MOST_COMPARED]
+    if kernel.compares_sparse:
+        per_pair = kernel.comparison_operations(some, some) // int(some.shape[0]) ** 2
+    else:
+        of, u, v = _drop_columns(kernel, some, some)
+        per_pair = kernel_blocks(of, v[:1], _DTYPE).operations(u[:1])
+    return max(1, min(MOST_COMPARED, isqrt(_OPERATIONS_COMPARED // max(1, per_pair))))
 
 
 class Coordinates:
@@ -139,12 +157,12 @@ class Basis(Coordinates):
 
     def __init__(self, kernel: AnyKernel, rows: Rows) -> None:
         super().__init__(kernel, rows[:0], np.empty((0, 0)))
-        self._rows = rows
+        self._rows, self._compared_at_once = rows, compared_at_once(kernel, rows)
 
     @property
     def rows_per_offer(self) -> int:
         """Number of rows to offer, or to add, at a time."""
-        return min(_MOST_PER_OFFER, self.rows_per_part(self._rows))
+        return min(self._compared_at_once, self.rows_per_part(self._rows))
 
     def accept(self, numbers: Whole, thresholds: Matrix) -> Whole:
         """Return the positions in `numbers`, (n,), of rows that become landmarks if offered in order; add nothing.

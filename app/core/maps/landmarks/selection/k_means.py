@@ -10,7 +10,16 @@ from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ScaledKernel
 from app.core.maps.landmarks.selection import base
-from app.core.maps.landmarks.selection.base import ROUNDING, Run, Selected, operations_per_row, own_values, values
+from app.core.maps.landmarks.selection.base import (
+    MOST_COMPARED,
+    ROUNDING,
+    Run,
+    Selected,
+    compared_at_once,
+    operations_per_row,
+    own_values,
+    values,
+)
 from app.core.progress import Progress
 from app.core.samplers.base import Rng
 from app.core.threads import for_each
@@ -91,8 +100,6 @@ def distances_of(kernel: AnyKernel, rows: Rows) -> Distances:
 _STEPS = 10
 # The most rows that are clustered: in all, or for each landmark if that is more; and the most entries of these rows.
 _ROWS, _ROWS_PER_LANDMARK, _MOST_ENTRIES = 1 << 14, 16, 1 << 25
-# Members of a cluster with which each member is compared to find the one in the middle.
-_COMPARED = 256
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
@@ -211,9 +218,9 @@ def _centre(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
 def _middle(kernel: AnyKernel, members: Rows, run: Run) -> Rows:
     """Return the member nearest to the mean of all, or of 256 of many, in the feature space of the kernel, (1, d)."""
     n = members.shape[0]
-    compared = members[np.linspace(0, n - 1, min(n, _COMPARED)).astype(np.int64)]
+    compared = members[np.linspace(0, n - 1, min(n, MOST_COMPARED)).astype(np.int64)]
     cost = np.empty(n)
-    for part in row_blocks(n, _COMPARED):
+    for part in row_blocks(n, compared_at_once(kernel, members) ** 2 // MOST_COMPARED):
         rows = members[part]
         cost[part] = own_values(kernel, rows) - 2 * values(kernel, rows, compared).mean(axis=1)
         run.pause()

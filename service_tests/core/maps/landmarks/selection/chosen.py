@@ -94,7 +94,7 @@ def _small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that work on little data has many steps."""
     for module, name, value in (
         (base, "_VALUES_PER_PART", 200),
-        (base, "_MOST_PER_OFFER", 3),
+        (base, "MOST_COMPARED", 3),
         (k_means, "_DIFFERENCES_PER_PART", 1500),
         (k_means, "_VALUES_PER_PART", 300),
     ):

@@ -4,6 +4,7 @@ from scipy import sparse
 
 from app.core.arrays import dense
 from app.core.errors import InvalidInput
+from app.core.maps.landmarks.selection.base import compared_at_once
 from service_tests.cases import each, with_nightly
 from service_tests.core.combinations import Fields
 from service_tests.core.combinations import rows as drawn
@@ -20,6 +21,7 @@ from service_tests.core.maps.landmarks.selection.chosen import (
     run,
     trace_error,
 )
+from service_tests.core.specs import kernel as kernel_of
 from service_tests.core.test_resumed_work import without_repeats
 
 S = 9
@@ -110,3 +112,17 @@ def test_equal_rows_are_one_landmark(name: str) -> None:
 def test_rows_without_kernel_are_refused(name: str) -> None:
     with pytest.raises(InvalidInput, match="kernel 0"):
         run(name, Linear(), np.zeros((6, 3)), 2)
+
+
+def test_long_sparse_rows_are_compared_a_few_at_a_time() -> None:
+    """As many as take half a second."""
+    d = 400_000
+    rows = sparse.csr_array((np.ones(300), (range(300), range(300))), shape=(300, d))
+    for fields, least, most in (
+        ({"kind": "gmm", "center": [1.0] * d}, 2, 8),
+        ({"kind": "gmm"}, 256, 256),
+        ({"kind": "laplacian", "length_scale": 1.0}, 200, 256),
+        ({"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [7]]}, 256, 256),
+    ):
+        assert least <= compared_at_once(kernel_of(**fields), rows) <= most
+    assert compared_at_once(kernel_of(kind="gmm"), sparse.csr_array(np.ones((20, 200_000)))) < 50

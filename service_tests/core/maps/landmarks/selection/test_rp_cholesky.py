@@ -49,5 +49,5 @@ def test_pivots_have_the_law_of_one_at_a_time_however_many_are_drawn_at_once(
     per_offer: int, draws: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # 120 orders of three of six rows. Significance 1e-4 each.
-    monkeypatch.setattr(base, "_MOST_PER_OFFER", per_offer)
+    monkeypatch.setattr(base, "MOST_COMPARED", per_offer)
     assert p_value("rp_cholesky", draws) > 1e-4
