@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Matrix, Rows, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Rows, of_columns, row_blocks
 from app.core.compiled import jit
 from app.core.progress import Pause, no_pause
 from app.core.threads import for_each
@@ -132,8 +132,8 @@ _LEAST_SHARE_OF_A_FULL_MATRIX = 0.7
 _MOST_PRODUCTS_PER_PART, _LEAST_PRODUCTS_PER_PART = 1 << 28, 1 << 22
 # Lines of a narrow matrix that are padded at a time; a multiple of `DEPTH`.
 _LINES_AT_A_TIME = 1 << 13
-# Entries of sparse rows that are multiplied by a narrow matrix at a time.
-_ENTRIES_AT_A_TIME = 1 << 16
+# Entries of sparse rows that are multiplied by a narrow matrix at a time; and of rows that are made dense.
+_ENTRIES_AT_A_TIME, _DENSE_ENTRIES = 1 << 16, 1 << 22
 
 
 class Panels:
@@ -156,10 +156,12 @@ class Panels:
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
         self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
+        # Coordinates in which a column has an entry: lines name them by their place here.
+        self._used = np.arange(d) if self._is_full else np.flatnonzero(has_line.any(axis=0))
         if self._is_narrow:
-            self._coordinates = np.arange(d) if self._is_full else np.flatnonzero(has_line[0])
+            self._coordinates = np.arange(len(self._used))
             self._starts = np.array([0, len(self._coordinates)])
-            self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._coordinates]).T)
+            self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._used]).T)
             return
         if self._is_full:
             self._lines = side_by_side(matrix, self.step).reshape(-1, self.step)
@@ -167,7 +169,7 @@ class Panels:
             self._starts = np.arange(len(first_of_panels) + 1) * d
             return
         panels, coordinates = np.nonzero(has_line)
-        self._coordinates = coordinates.copy()  # a copy, as compiled loops need contiguous memory
+        self._coordinates = np.searchsorted(self._used, coordinates)
         self._starts = np.searchsorted(panels, np.arange(len(first_of_panels) + 1))
         self._lines = np.zeros((len(panels), self.step), matrix.dtype)
         for first, (start, end) in zip(first_of_panels, pairwise(self._starts), strict=True):
@@ -177,7 +179,12 @@ class Panels:
     @property
     def nbytes(self) -> int:
         """Memory of the panels in bytes."""
-        return self._lines.nbytes + self._coordinates.nbytes
+        return self._lines.nbytes + self._coordinates.nbytes + self._used.nbytes
+
+    @property
+    def most_rows(self) -> int:
+        """Most rows that a multiplier should be made for: sparse rows may be made dense."""
+        return 1 << 62 if self._is_full else max(1, _DENSE_ENTRIES // max(1, len(self._used)))
 
     def operations(self, rows: Rows) -> int:
         """Return the number of multiplications in the products of the rows with all columns."""
@@ -191,10 +198,11 @@ class Panels:
         columns, d = self.shape
         if self._is_narrow:
             narrow: Floats = np.zeros((columns, d), self._lines.dtype)
-            narrow[:, self._coordinates] = self._lines.T
+            narrow[:, self._used] = self._lines.T
             return narrow
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
-        padded[np.repeat(np.arange(len(padded)), np.diff(self._starts)), :, self._coordinates] = self._lines
+        coordinates = self._used[self._coordinates]
+        padded[np.repeat(np.arange(len(padded)), np.diff(self._starts)), :, coordinates] = self._lines
         return padded.reshape(-1, d)[:columns]
 
     def multiplier(self, rows: Rows) -> Callable[..., None]:
@@ -206,6 +214,10 @@ class Panels:
         if self._is_full and not isinstance(rows, np.ndarray):
             return self._multiplier_of_sparse(rows)
         height = 1 if rows.shape[0] < _LEAST_ROWS_FOR_A_TILE else ROWS
+        if not isinstance(rows, np.ndarray):
+            rows = of_columns(rows, self._used).astype(rows.dtype)
+        elif not self._is_full:
+            rows = rows[:, self._used]
         beside = side_by_side(rows, height)
         if self._is_narrow:
             return lambda columns, out, adds=False: self._multiply_narrow(beside, columns.stop, out, adds)

@@ -1,5 +1,6 @@
 """Products of rows with a matrix: right to rounding, and the same bits for a row wherever it stands."""
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,18 @@ def test_sparse_rows_may_name_their_coordinates_in_any_order() -> None:
     assert (found[0] == product(panels, mixed.toarray(), 20)[0]).all()
     assert (found[1] == 0).all()
     assert mixed.indices.tolist() == [250, 3, 130]
+
+
+def test_coordinates_in_which_no_column_has_an_entry_take_no_memory() -> None:
+    """As of a kernel that is a sum over subsets of coordinates: rows are made dense in theirs alone, some at a time."""
+    d, where = 1 << 24, [3, 77, 1 << 20]
+    of = np.zeros((2, d), np.float32)
+    of[:, where] = [[1, 2, 0], [0, 0, 3]]
+    rows = csr_array((np.ones(200, np.float32), np.tile([77, d - 1], 100), range(0, 201, 2)), shape=(100, d))
+    panels = Panels(of)
+    tracemalloc.start()
+    found = product(panels, rows, 2)
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
+    np.testing.assert_array_equal(found, np.tile([2, 0], (100, 1)))
+    assert Panels(np.eye(300, dtype=np.float32)).most_rows < Panels(np.ones((300, 300), np.float32)).most_rows

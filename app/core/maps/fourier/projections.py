@@ -255,12 +255,12 @@ class DenseProjection:
     """Projection to phases w_l·x, where the w_l are frozen as the array `frequencies`, (n_frequencies, d)."""
 
     is_dense = True
-    most_rows = 1 << 62
 
     def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
         frequencies = arrays["frequencies"]
         self.n_frequencies = len(frequencies)
         self._panels = Panels(frequencies)
+        self.most_rows = self._panels.most_rows
         self.bytes, self.frequencies_per_block = self._panels.nbytes, self._panels.step
         with np.errstate(over="ignore"):  # with an infinite norm, only entries of 0 are accepted
             self.largest_norm = max(
