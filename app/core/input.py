@@ -15,6 +15,8 @@ from app.core.arrays import (
     Rows,
     dense,
     divide_columns,
+    entries_of_rows,
+    entry_blocks,
     largest_by_row,
     refuse_not_finite,
     row_blocks,
@@ -136,12 +138,9 @@ class Input(Frozen):
 
     def count_zero_rows(self, rows: Rows, pause: Pause = no_pause) -> int:
         """Return how many rows, (n, d), preprocessing makes all zero, without rows with refused missing entries."""
-        per_block = _ENTRIES_PER_BLOCK // rows.shape[1]
+        blocks = entry_blocks(entries_of_rows(rows), _ENTRIES_PER_BLOCK)
         wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
-        return sum(
-            int((largest_by_row(wanted.apply(rows[block], "")) == 0).sum())
-            for block in between(row_blocks(rows.shape[0], per_block), pause)
-        )
+        return sum(int((largest_by_row(wanted.apply(rows[block], "")) == 0).sum()) for block in between(blocks, pause))
 
     @cached_property
     def _shifts(self) -> Matrix:

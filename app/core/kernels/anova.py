@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field, model_validator
 from scipy import sparse
 
-from app.core.arrays import Matrix, Rows, Whole, dense, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, of_columns, row_blocks
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import LENGTH_SCALE, Block, LengthScale, Positive, ShiftInvariantKernel, divided_by_powers
@@ -110,9 +110,9 @@ class _Places:
 
     @cached_property
     def membership(self) -> sparse.csr_array:
-        """Matrix with 1 where a subset has a coordinate, (subsets, largest coordinate named + 1)."""
+        """Matrix with 1 where a subset has a coordinate, (subsets, coordinates named)."""
         named, places, ends = self.named
-        return sparse.csr_array((np.ones(len(places)), named[places], ends))
+        return sparse.csr_array((np.ones(len(places)), places, ends), shape=(len(self.subsets), len(named)))
 
 
 # Kernels with equal windows share their places, as long as there are such kernels.
@@ -222,15 +222,15 @@ class Anova(ShiftInvariantKernel):
 
     def gram(self, x: Matrix, y: Matrix) -> Matrix:
         """Compute the exact kernel block from differences, summed over the subsets."""
-        return self.gram_of_named(x[:, self.named], y[:, self.named])
+        return self.gram_of_named(self.restrict(x), self.restrict(y))
 
-    @property
-    def named(self) -> Whole:
-        """The coordinates that are in a subset, increasing; others do not matter."""
-        return self._places.named[0]
+    def restrict(self, rows: Rows) -> Rows:
+        """Return the rows restricted to the coordinates that are in a subset, in order; others do not matter."""
+        named = self._places.named[0]
+        return rows[:, named] if isinstance(rows, np.ndarray) else of_columns(rows, named)
 
     def gram_of_named(self, x: Rows, y: Rows) -> Matrix:
-        """Compute the exact kernel block of rows restricted to the coordinates `named`."""
+        """Compute the exact kernel block of rows after `restrict`."""
         if y.shape[0] < x.shape[0]:  # the loop is fast for many rows of y
             return self.gram_of_named(y, x).T
         named, places, ends = self._places.named
@@ -258,9 +258,9 @@ class Anova(ShiftInvariantKernel):
 
     def _largest_norms(self, scaled: Rows) -> Matrix:
         """Return each row's largest norm over the subsets, (n,), for rows (n, d)."""
-        found = np.empty(scaled.shape[0])
+        found, of_named = np.empty(scaled.shape[0]), self.restrict(scaled)
         for block in row_blocks(len(found), _ENTRIES_PER_BLOCK // len(self._subsets)):
-            of_subsets: Any = self._places.membership @ scaled[block, : self._places.membership.shape[1]].T ** 2
+            of_subsets: Any = self._places.membership @ of_named[block].T ** 2
             largest = of_subsets.max(axis=0)  # sparse for sparse rows
             found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
         return np.sqrt(found)

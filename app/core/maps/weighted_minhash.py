@@ -229,17 +229,7 @@ class WeightedMinHashMap(FeatureMap):
         self.check_rows(x, "/x")
         if y is not x:
             self.check_rows(y, "/y")
-        kernel = self.spec.kernel
-        steps = int(x.shape[0]) * self.kernel.entry_counts(x, y)[1]
-        # Before rows are split among threads, as sums of dense and of sparse rows round differently.
-        x, y = kernel.in_one_form(x, y)
-        gram = np.empty((x.shape[0], y.shape[0]))
-
-        def fill(part: slice) -> None:
-            gram[part] = kernel.exact(x[part], y)
-
-        self._in_parts(fill, len(gram), steps, pause)
-        return gram
+        return self.spec.kernel.exact_in_parts(x, y, self.threads, pause)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute the collision rate of (i*, t*) of row i of x and row i of y."""

@@ -1,5 +1,6 @@
 """Which rows a dtype is too coarse for, by the kernel's own length scales."""
 
+import tracemalloc
 from typing import Any
 from unittest.mock import patch
 
@@ -58,9 +59,13 @@ def test_the_warning_comes_where_features_are_off_by_more_than_some_1e_4_and_onl
         assert added < 1e-3 if not is_coarse else added > 1e-5
 
 
-def test_short_rows_of_many_columns_are_looked_at_together() -> None:
-    rows = sparse.csr_array((np.full(1000, 1e9), (range(1000), range(1000))), shape=(1000, 1 << 22))
-    rounding: Any = kernel(kind="gaussian", length_scale=10.0).rounding(FLOAT32)
+@each("fields", [{}, {"kind": "anova", "subsets": [[0, 999], [5]]}])
+def test_short_rows_of_many_columns_are_looked_at_together_and_take_no_memory(fields: dict[str, Any]) -> None:
+    rows = sparse.csr_array((np.full(1000, 1e9), (range(1000), np.full(1000, 999))), shape=(1000, 1 << 24))
+    rounding: Any = kernel(**{"kind": "gaussian", "length_scale": 10.0} | fields).rounding(FLOAT32)
+    tracemalloc.start()
     with patch.object(rounding, "sizes", wraps=rounding.sizes) as sizes:
         assert "1000 of 1000" in coarseness_warnings(rounding, rows, True, "vectors")[0]
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()
     assert sizes.call_count == 1

@@ -16,7 +16,6 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
-    Whole,
     csr_parts,
     dense,
     entries_of_rows,
@@ -264,9 +263,11 @@ class ExactBlocks(KernelBlocks):
 
     def __init__(self, kernel: AnyKernel, landmarks: Rows) -> None:
         # Of many columns, few may matter.
-        self._named: Whole | None = kernel.named if isinstance(kernel, Anova) else None
-        self._exact = kernel.gram_of_named if isinstance(kernel, Anova) else kernel.exact
-        landmarks = self._of_named(landmarks)
+        self._restrict: Callable[[Rows], Rows] = _as_it_is
+        self._exact = kernel.exact
+        if isinstance(kernel, Anova):
+            self._restrict, self._exact = kernel.restrict, kernel.gram_of_named
+        landmarks = self._restrict(landmarks)
         super().__init__(kernel, landmarks)
         s, d = landmarks.shape
         counts = entries_of_rows(landmarks) if self._is_sparse else np.full(s, d)
@@ -303,13 +304,11 @@ class ExactBlocks(KernelBlocks):
 
     def _in_form(self, rows: Rows) -> Rows:
         """Return the rows in the form in which the landmarks are compared: sums in another form may differ in a bit."""
-        return sparse.csr_array(rows) if self._is_sparse else made_dense(self._of_named(rows))
+        return sparse.csr_array(rows) if self._is_sparse else made_dense(self._restrict(rows))
 
-    def _of_named(self, rows: Rows) -> Rows:
-        """Return the rows restricted to the columns that matter."""
-        if self._named is None:
-            return rows
-        return rows[:, self._named] if isinstance(rows, np.ndarray) else of_columns(rows, self._named)
+
+def _as_it_is(rows: Rows) -> Rows:
+    return rows
 
 
 # A centre is subtracted if at most this share of the squared norms of the landmarks is then left.
