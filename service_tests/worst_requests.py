@@ -241,7 +241,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("all with a filter", "/v1/indexes/rows/vectors/delete", said(filter={"all": ["\u0000" * 1024] * 100})),
     ],
     "PATCH /v1/indexes/{name}/vectors": [
-        Worst("as many ids as may come", "/v1/indexes/rows/vectors", said(ids=[*range(10_000)], add_tags=["\u0000" * 1024] * 16)),
+        Worst("as many ids as may come", "/v1/indexes/rows/vectors", said(ids=[*range(10_000)], add_tags=["\u0000" * 1024] * 16), within=32 * MiB),
     ],
     "POST /v1/indexes/{name}/search": [
         Worst("as many vectors are asked for as are kept", "/v1/indexes/rows/search", said(k=1000, ids=[*range(1000)])),
@@ -263,7 +263,7 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/indexes/{name}/copy": [Worst("of many vectors", "/v1/indexes/copied/copy", said(**{"from": "rows"}), headers={"Prefer": "wait=20"})],
     "POST /v1/indexes/{name}/recall": [Worst("of many queries", "/v1/indexes/rows/recall", said(k=100, queries=1000), headers={"Prefer": "wait=20"}, within=JOB)],
-    "PUT /v1/aliases/{name}": [Worst("of a map", "/v1/aliases/new", said(map="hashes"))],
+    "PUT /v1/aliases/{name}": [Worst("of a map", "/v1/aliases/other", said(map="hashes"))],
     "POST /v1/bands": [
         Worst("as many hashes as may be", "/v1/bands", said(hashes=1 << 16, min_similarity=1e-9, recall=0.999)),
     ],
