@@ -242,6 +242,19 @@ def row_blocks(n: int, per_block: int, first: int = 0) -> Iterator[slice]:
         yield slice(start, min(n, start + max(1, per_block)))
 
 
+def blocks_of_entries(rows: Rows, most: int) -> Iterator[slice]:
+    """Yield slices that cover the rows (n, d) in order, up to `most` entries in each, or one row."""
+    n = rows.shape[0]
+    if isinstance(rows, np.ndarray):
+        yield from row_blocks(n, most // rows.shape[1])
+        return
+    start = 0
+    while start < n:
+        stop = int(np.searchsorted(rows.indptr, int(rows.indptr[start]) + most, side="right")) - 1
+        yield slice(start, max(start + 1, stop))
+        start = max(start + 1, stop)
+
+
 def entries_of_rows(rows: Rows) -> Whole:
     """Return the number of entries of each row, (n,): of sparse rows, those that are stored."""
     if isinstance(rows, np.ndarray):

@@ -13,10 +13,9 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
+    blocks_of_entries,
     dense,
     divide_columns,
-    entries_of_rows,
-    entry_blocks,
     largest_by_row,
     refuse_not_finite,
     row_blocks,
@@ -138,9 +137,11 @@ class Input(Frozen):
 
     def count_zero_rows(self, rows: Rows, pause: Pause = no_pause) -> int:
         """Return how many rows, (n, d), preprocessing makes all zero, without rows with refused missing entries."""
-        blocks = entry_blocks(entries_of_rows(rows), _ENTRIES_PER_BLOCK)
         wanted = self.model_copy(update={"missing": 1.0, "fill": "after"}) if self.missing == "refuse" else self
-        return sum(int((largest_by_row(wanted.apply(rows[block], "")) == 0).sum()) for block in between(blocks, pause))
+        return sum(
+            int((largest_by_row(wanted.apply(rows[block], "")) == 0).sum())
+            for block in between(blocks_of_entries(rows, _ENTRIES_PER_BLOCK), pause)
+        )
 
     @cached_property
     def _shifts(self) -> Matrix:

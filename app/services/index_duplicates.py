@@ -35,6 +35,8 @@ _BYTES_PER_ID = 192
 _MOST_PAIRS = 1_000_000
 # Most bytes of the ids of all pairs.
 _MOST_BYTES_OF_PAIRS = 1 << 26
+# Pairs, or clusters, that are written at a time.
+_WRITTEN_AT_ONCE = 100
 
 
 class Pair(Described):
@@ -186,12 +188,12 @@ class _Finder:
             "standard_error": float(errors[0]),
             "compared": found.compared,
         }
-        # One at a time, as all ids of an index take much memory as Python objects.
+        every: Iterator[Any]
         if options.answer == "pairs":
-            name, every = b"pairs", map(orjson.dumps, self._pairs(found.clusters()))
+            name, every = b"pairs", self._pairs(found.clusters())
         else:
-            name, every = b"clusters", map(orjson.dumps, map(self._cluster, self._split(found)))
-        pages = [*iter(lambda: b",".join(islice(every, options.limit)), b"")] or [b""]
+            name, every = b"clusters", map(self._cluster, self._split(found))
+        pages = [*iter(lambda: _list(islice(every, options.limit)), b"")] or [b""]
         cursors = [*map(str, range(1, len(pages))), None]
         ends = [orjson.dumps(told | {"next": cursor})[1:] for cursor in cursors]
         return [b'{"%b":[%b],%b' % (name, page, end) for page, end in zip(pages, ends, strict=True)]
@@ -298,3 +300,12 @@ class _Finder:
     def _key(self, row: int) -> bytes:
         block, place = divmod(int(self._slots[row]), BLOCK)
         return labels.at(self._image.ids[block], place)
+
+
+def _list(items: Iterator[Any]) -> bytes:
+    """Return the items of a list as JSON, without brackets.
+
+    Some are written at a time, as all ids of an index take much memory as Python objects, and each text has kilobytes
+    besides its own.
+    """
+    return b",".join(iter(lambda: orjson.dumps([*islice(items, _WRITTEN_AT_ONCE)])[1:-1], b""))

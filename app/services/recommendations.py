@@ -15,8 +15,8 @@ from app.core.arrays import (
     Rows,
     check_range,
     complete,
-    dense,
     floats,
+    made_dense,
     split_off,
     vectors,
 )
@@ -100,9 +100,9 @@ def read_labels(
     if y is None:
         return task
     if isinstance(y, LabelColumn):
-        values, others, digests = _column(datasets, y, own)
-        if y.dataset is None and rows.shape[1] > y.column:
-            task = task._replace(rows=split_off(rows, y.column)[1], every=others, dataset=None)
+        values, digests = _column(datasets, y, own)
+        if y.dataset is None and own is not None:
+            task = task._replace(rows=split_off(rows, y.column)[1], every=split_off(own, y.column)[1], dataset=None)
     else:
         values, digests = np.asarray(y, _dtype(y)), {}
     if len(values) != n:
@@ -110,6 +110,8 @@ def read_labels(
     if len(taken) < FEWEST_LABELLED:
         raise InvalidInput(f"expected {FEWEST_LABELLED} labelled rows or more, got {len(taken)}", "/y")
     of_taken = values[taken]
+    if of_taken.dtype.kind == "f":
+        of_taken = of_taken.astype(np.float64)
     labels = Labels(of_taken, None if options.labels_are is None else options.labels_are == "numbers")
     kept = tuple(of_taken.tolist()) if own is None else y
     return task._replace(labels=labels, y=kept, digests=digests)
@@ -123,8 +125,8 @@ def _pick_rows(source: PostedRows | Reference, n: int, seed: int) -> Places:
     return sample_rows(n, MOST_ROWS, seed) if n > MOST_ROWS else np.arange(n)
 
 
-def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], Rows, dict[str, str]]:
-    """Return the labels in a column, the other columns, and the digest of their dataset if it is not the rows'."""
+def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArray[Any], dict[str, str]]:
+    """Return the labels in a column, not copied if dense, and the digest of their dataset if it is not the rows'."""
     digests: dict[str, str] = {}
     if y.dataset is not None:
         own, digests[y.dataset], _ = datasets.read(Reference(y.dataset))
@@ -132,8 +134,8 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
         raise InvalidInput(f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column")
-    labels, others = split_off(own, y.column)
-    return dense(complete(labels, "/y", "is missing, which is a label"))[:, 0], others, digests
+    labels = own[:, y.column : y.column + 1] if isinstance(own, np.ndarray) else split_off(own, y.column)[0]
+    return made_dense(complete(labels, "/y", "is missing, which is a label"))[:, 0], digests
 
 
 def _dtype(y: tuple[Label, ...]) -> type:

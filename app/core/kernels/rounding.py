@@ -1,7 +1,7 @@
 """Errors of kernels when rows are rounded to a dtype: in length scales, directions, square roots, or by a center."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import sqrt
 from typing import ClassVar, NamedTuple
 
@@ -12,12 +12,11 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
-    Whole,
+    blocks_of_entries,
     dense,
     divide_columns,
-    entries_of_rows,
-    entry_blocks,
     in_dtype,
+    row_blocks,
     row_numbers,
     stored_values,
 )
@@ -51,9 +50,9 @@ class Rounding(ABC):
     def may_matter(self, rows: Rows) -> bool:
         """Return whether some rows (n, d) may have an error above `MOST`: a quick check that may say yes wrongly."""
 
-    def entries(self, rows: Rows) -> Whole:
-        """Return the number of entries of each row that `sizes` looks at, (n,)."""
-        return entries_of_rows(rows)
+    def blocks(self, rows: Rows) -> Iterator[slice]:
+        """Return an iterator over blocks of rows, for each of which `sizes` takes little memory."""
+        return blocks_of_entries(rows, _ENTRIES_PER_BLOCK)
 
     @abstractmethod
     def sizes(self, rows: Rows) -> Matrix:
@@ -202,9 +201,9 @@ class OfCenter(Rounding):
         """Return whether anything is rounded at all."""
         return rows.shape[0] > 0 and (rows.dtype != self.dtype or bool((self._rounded != self._center).any()))
 
-    def entries(self, rows: Rows) -> Whole:
-        """Return the number of columns for each row, as rows less a center are dense."""
-        return np.full(rows.shape[0], rows.shape[1])
+    def blocks(self, rows: Rows) -> Iterator[slice]:
+        """Return an iterator over blocks by the number of columns, as rows less a center are dense."""
+        return row_blocks(rows.shape[0], _ENTRIES_PER_BLOCK // rows.shape[1])
 
     def sizes(self, rows: Rows) -> Matrix:
         """Return the error of each row by the exact kernel: 1 if it rounds to zeros, 0 if its kernel is undefined."""
@@ -261,18 +260,21 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
     counts_exact = counts_exact or rounding.looks_at_exact
     if (not counts_exact and rows.dtype == rounding.dtype) or not rounding.may_matter(rows):
         return ()
-    n, sizes = rows.shape[0], np.zeros(rows.shape[0])
+    worst, largest, count = 0, 0.0, 0
     with np.errstate(over="ignore"):
-        for block in entry_blocks(rounding.entries(rows), _ENTRIES_PER_BLOCK):
-            sizes[block] = rounding.sizes(rows[block])
+        for block in rounding.blocks(rows):
+            sizes = rounding.sizes(rows[block])
             if not counts_exact:
-                sizes[block][~_is_rounded(rows[block], rounding.dtype)] = 0
-    worst = int(np.argmax(sizes)) if n else 0
-    count = int((sizes > MOST).sum())
+                sizes[~_is_rounded(rows[block], rounding.dtype)] = 0
+            count += int((sizes > MOST).sum())
+            at = int(np.argmax(sizes))
+            if sizes[at] > largest:
+                worst, largest = block.start + at, float(sizes[at])
     if not count:
         return ()
-    what, cure = rounding.warning(rows[worst : worst + 1], float(sizes[worst]))
-    return (f"{rounding.dtype.name} is too coarse for {count} of {n} rows of {called}: at row {worst} {what}: {cure}",)
+    what, cure = rounding.warning(rows[worst : worst + 1], largest)
+    few = f"{count} of {rows.shape[0]} rows of {called}"
+    return (f"{rounding.dtype.name} is too coarse for {few}: at row {worst} {what}: {cure}",)
 
 
 def _is_rounded(rows: Rows, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:
