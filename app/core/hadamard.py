@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from app.core.arrays import Array, Floats, row_blocks
 from app.core.compiled import jit
 from app.core.panels import side_by_side
+from app.core.progress import Pause, between, no_pause
 from app.core.tiles import VECTOR_BYTES, write_transposed
 
 Bits = NDArray[np.uint8]
@@ -47,11 +48,11 @@ def tiles_of(rows: Floats) -> Floats:
     return side_by_side(rows, tile_width(n, d, rows.itemsize), padded_size(d))
 
 
-def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any]) -> Array:
+def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[Any], pause: Pause = no_pause) -> Array:
     """Return frequencies, (n_frequencies, d), computed in float64: columns are rotated unit vectors, times `scales`."""
     d, s, lengths = len(scales), len(radii), radii.astype(np.float64) / gain(8 * signs.shape[2])
     frequencies = np.empty((s, d), dtype)
-    for block in row_blocks(d, _MOST_WIDTH):
+    for block in between(row_blocks(d, _MOST_WIDTH), pause):
         columns = np.empty((block.stop - block.start, s))
         tiles = tiles_of(np.eye(len(columns), d, block.start) * scales)
         rotate(tiles, signs, lengths, 0, s, columns)

@@ -66,3 +66,10 @@ def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() 
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
     single = frequencies_of(signs, lengths, scales, np.dtype(np.float32))
     assert (single == found.astype(np.float32)).all()
+
+
+def test_computing_frequencies_of_many_columns_pauses() -> None:
+    signs, lengths = drawn(500, 9)
+    pauses: list[None] = []
+    frequencies_of(signs, lengths, np.ones(500), np.dtype(np.float64), lambda: pauses.append(None))
+    assert len(pauses) > 10

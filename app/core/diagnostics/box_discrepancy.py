@@ -69,6 +69,7 @@ class BoxDiscrepancy(Diagnostic):
     def check(self, feature_map: FeatureMap, rows: GivenRows) -> None:
         """Refuse a map without frequencies, and a box that is missing, given in two ways, or of another dimension."""
         feature_map.check_gives(Gives.frequencies)
+        box_discrepancy.check_panels(feature_map.spec.input_dim)
         if (self.box is None) != bool(rows):
             raise InvalidInput("expected box, or a dataset or vectors to take it from", "/box")
         self._box(feature_map, rows)
@@ -84,8 +85,10 @@ class BoxDiscrepancy(Diagnostic):
         Raises InvalidInput if the kernel is not a product, or a box is too wide.
         """
         box = self._box(feature_map, rows)
-        frequencies, weights, kernel, _ = feature_map.spectrum()
-        parts, s = Parts(progress), len(weights)
+        parts = Parts(progress)
+        pause = partial(progress.checkpoint, parts.restored_state)
+        frequencies, weights, kernel, _ = feature_map.spectrum(pause)
+        s = len(weights)
 
         def at(scale: float, within: Progress) -> ScaleError:
             with np.errstate(over="ignore"):  # an infinite box is refused later

@@ -188,6 +188,19 @@ def _own_beyond(
 
 
 @jit
+def _empty_classes(classes: Matrix, coordinates: Whole, bits: int) -> tuple[float, float]:
+    """Set the sums of the classes of some coordinates to 0, and return the products of excesses and other entries."""
+    more_alike = less_alike = 0.0
+    for coordinate in coordinates:
+        one = coordinate & bits
+        more_alike += classes[0, one] * classes[3, one]
+        less_alike += classes[1, one] * classes[2, one]
+        for k in range(4):
+            classes[k, one] = 0.0
+    return more_alike, less_alike
+
+
+@jit
 def _fill(
     x_ends: Whole,
     x_coordinates: Whole,
@@ -222,11 +235,10 @@ def _fill(
                 classes[1, one] += less
                 classes[2, one] += here
                 classes[3, one] += there
-        for one in range(bits + 1):
-            more_alike += classes[0, one] * classes[3, one]
-            less_alike += classes[1, one] * classes[2, one]
-            for k in range(4):
-                classes[k, one] = 0.0
+        if bits >= 0:
+            of_more, of_less = _empty_classes(classes, x_coordinates[x_ends[row] : x_end], bits)
+            more_alike, less_alike = more_alike + of_more, less_alike + of_less
+            _empty_classes(classes, y_coordinates[y_ends[row] : y_end], bits)
         if different > 0:
             pair = of_x * units[0, row], of_y * units[1, row], different
             alike = (more_alike / of_y + less_alike / of_x) / different

@@ -308,7 +308,7 @@ class FeatureMap(ABC):
         """Compute e^(−γ(1 − ρ)) of row i of x and row i of y, where ρ is their cosine, (n,)."""
         raise self.refusal(Gives.samples)
 
-    def spectrum(self) -> Spectrum:
+    def spectrum(self, pause: Pause = no_pause) -> Spectrum:
         """Return the frequencies and their weights; InvalidInput if the family has no frequencies."""
         raise self.refusal(Gives.frequencies)
 

@@ -1,17 +1,20 @@
 """Any size of frequency, box and dimension gives finite numbers; what has no box discrepancy is refused."""
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 
+from app.core.diagnostics.box_discrepancy import BoxDiscrepancy as Diagnosed
 from app.core.discrepancy.box_discrepancy import BoxDiscrepancy, check_panels
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ProductKernel
+from app.core.maps import make_map
 from service_tests.cases import each
 from service_tests.core.combinations import variants
 from service_tests.core.discrepancy.sets import KINDS, drawn, example
-from service_tests.core.specs import KERNELS, PRODUCT_KERNELS, kernel, kind, product_kernel
+from service_tests.core.specs import KERNELS, PRODUCT_KERNELS, kernel, kind, product_kernel, spec
 
 
 @each("name", KINDS)
@@ -90,3 +93,12 @@ def test_phases_that_leave_the_range_are_refused(wrong: float) -> None:
     for method in (measure.gram, measure.means, measure.evaluate, measure.value_and_gradient):
         with pytest.raises(InvalidInput, match="leaves the range of float64"):
             method(frequencies)
+
+
+def test_a_map_of_too_many_columns_is_refused_before_its_box_and_frequencies_are_computed() -> None:
+    wide = make_map(spec(input_dim=1 << 20, s=1, sampler={"kind": "structured_orthogonal"}))
+    tracemalloc.start()
+    with pytest.raises(InvalidInput, match="up to 131072 panels"):
+        Diagnosed(box=1.0).check(wide, {})
+    assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    tracemalloc.stop()

@@ -156,7 +156,7 @@ class FourierMap(FeatureMap):
         self.n_output = s * self._features.per_frequency
         # The functions must not refer to `self`, or the map would be in a reference cycle.
         of_set: dict[str, Callable[[], Array]] = {
-            "frequencies": lambda: projection.frequencies,
+            "frequencies": projection.frequencies,
             "weights": lambda: np.array(weights),
         }
         self.arrays = ArraysOnDemand({name: arrays[name] for name in arrays.keys() - of_set.keys()}, of_set)
@@ -378,9 +378,10 @@ class FourierMap(FeatureMap):
             return InvalidInput(f"{called} has {unequal(self.spec)}")
         return InvalidInput(f"{called} has kernel {kind}; samples (i*, t*) come from maps with kernel gmm")
 
-    def spectrum(self) -> Spectrum:
+    def spectrum(self, pause: Pause = no_pause) -> Spectrum:
         """Return the frequencies and weights of the map, with the kernel."""
-        frequencies, weights = (array.astype(np.float64) for array in (self._projection.frequencies, self._weights))
+        frequencies = self._projection.frequencies(pause).astype(np.float64)
+        weights = self._weights.astype(np.float64)
         if self.spec.normalize:
             weights /= weights.sum()
         return Spectrum(frequencies, weights, self.kernel, self._scale)

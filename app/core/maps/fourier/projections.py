@@ -17,7 +17,7 @@ from app.core.kernels.base import Block, ShiftInvariantKernel, SpectralKernel
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
 from app.core.panels import Panels
-from app.core.progress import begin_anew
+from app.core.progress import Pause, begin_anew, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, SizeAdvice
 from app.core.samplers.learning import LearningFields
 from app.core.samplers.structured_orthogonal import StructuredOrthogonal, with_lengths
@@ -321,9 +321,8 @@ class DenseProjection:
         """Return no arrays."""
         return {}
 
-    @property
-    def frequencies(self) -> Floats:
-        """Frequencies w, (n_frequencies, d), as a copy."""
+    def frequencies(self, pause: Pause = no_pause) -> Floats:
+        """Return the frequencies w, (n_frequencies, d), as a copy."""
         return self._panels.matrix
 
     def operations(self, rows: Rows) -> int:
@@ -421,10 +420,9 @@ class StructuredProjection:
         told = lost_digits(spec, inverse_scales)
         return Drawn(arrays, s, sampler.warnings(spec.input_dim) + told + (() if largest else (ALL_ZERO,)))
 
-    @property
-    def frequencies(self) -> Floats:
-        """Frequencies w, (n_frequencies, d), computed at each access."""
-        return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype)
+    def frequencies(self, pause: Pause = no_pause) -> Array:
+        """Compute the frequencies w, (n_frequencies, d)."""
+        return frequencies_of(self._signs, self._radii, self._inverse_scales, self._radii.dtype, pause)
 
     def operations(self, rows: Rows) -> int:
         """Return the cost of the additions, of whole blocks even if only a part is used; sparse rows are made dense."""
@@ -465,7 +463,7 @@ do not depend, bit for bit, on other rows.
 - `draw`: draws the set of frequencies of a spec, with all randomness from `rng`, and freezes it; InvalidInput if there
   is no such set, or it leaves the range of the dtype.
 - `weights`: those of the frequencies; `derived_arrays`: arrays besides the frozen ones that phases are computed with.
-- `frequencies`: w, (n_frequencies, d), in the map's dtype.
+- `frequencies`: function that returns w, (n_frequencies, d), in the map's dtype.
 - `operations`: cost of the phases of rows, counted in multiplications of a matrix product.
 - `projector`: returns the function that writes phases of rows, (n, d). Its arguments: a slice of k frequencies, and
   where to write their phases, in the first k columns of n rows, C-contiguous.
