@@ -10,6 +10,8 @@ from app.core.building import Building, RowsOf
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput
 from app.core.maps import build, family_of
+from app.core.maps.landmarks.samplers import Landmarks, Selection
+from app.core.maps.landmarks.selection import k_means
 from app.core.model import Described
 from app.core.progress import OutOfTime, Progress, TimedProgress, begin_anew
 from app.core.samplers.base import FrequencySampler
@@ -99,9 +101,14 @@ _MOST_MADE_DENSE = 1500
 
 def _bytes_made_dense(spec: MapSpec, dataset: DatasetRecord) -> int:
     """Return the bytes of the sparse rows of a dataset that are made dense, in float64, to learn from them."""
-    if not dataset.sparse or not (spec.kernel.is_centered or isinstance(spec.sampler, FrequencySampler)):
+    if not dataset.sparse:
         return 0
-    n, d = dataset.shape
+    (n, d), sampler = dataset.shape, spec.sampler
+    if isinstance(sampler, Landmarks) and sampler.selection is Selection.k_means and not spec.kernel.is_centered:
+        s, _ = family_of(sampler).largest(spec)
+        return 8 * k_means.dense_entries(n if sampler.rows is None else sampler.rows, d, s)
+    if not (spec.kernel.is_centered or isinstance(sampler, FrequencySampler)):
+        return 0
     return 8 * d * (n if spec.kernel.is_centered else min(n, _MOST_MADE_DENSE))
 
 

@@ -70,7 +70,7 @@ def test_it_has_the_preconditions_of_a_put(http: httpx.Client, name: str) -> Non
 
 
 def test_building_takes_the_memory_of_sparse_rows_that_are_made_dense(http: httpx.Client, name: str) -> None:
-    """By a centre, or to learn frequencies from them; landmarks stay sparse."""
+    """By a centre, or to learn frequencies from them; landmarks stay sparse, but for those of k-means."""
     body = {"input_dim": 5000, "vectors": [{"indices": [i], "values": [1.0]} for i in range(40)]}
     assert put_dataset(http, name, json.dumps(body).encode()).status_code == 201
     landmarks = {"kind": "landmarks", "dataset": name}
@@ -80,6 +80,7 @@ def test_building_takes_the_memory_of_sparse_rows_that_are_made_dense(http: http
         ({"kind": "gmm"}, landmarks, False),
         ({"kind": "gmm", "center": [1.0] * 5000}, landmarks, True),
         (gaussian, landmarks, False),
+        (gaussian, landmarks | {"selection": "k_means"}, True),
         (gaussian, learned, True),
     ):
         spec = {"input_dim": 5000, "kernel": kernel, "s": 4, "sampler": sampler}

@@ -102,6 +102,12 @@ _STEPS = 10
 _ROWS, _ROWS_PER_LANDMARK, _MOST_ENTRIES = 1 << 14, 16, 1 << 25
 
 
+def dense_entries(n: int, d: int, s: int) -> int:
+    """Return how many entries of sparse rows, (n, d), `select` makes dense for s landmarks."""
+    entries = d * min(n, max(_ROWS, _ROWS_PER_LANDMARK * s))
+    return entries if entries <= _MOST_ENTRIES else 0
+
+
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
     """Select the centres of s clusters of the rows, by k-means++ and ten of Lloyd's steps, or fewer if nothing changes.
 
