@@ -112,6 +112,7 @@ def prepare(http: httpx.Client) -> None:
         assert answer.is_success, answer.text[:500]
         assert answer.json()["status"] == "ready", answer.text[-500:]
     assert put_dataset(http, "bits", np.zeros(BITS, np.bool_)).status_code == 201
+    assert put_dataset(http, "dense", np.ones((1000, 65_000), np.uint8)).status_code == 201
     assert put_dataset(http, "two", np.ones((1 << 18, 2), np.bool_)).status_code == 201
     # In the cache, as maps are once they are used: what is kept there is bounded by a setting of its own.
     assert http.post("/v1/maps/one/transform", json={"dataset": "bits", "rows": 1}).status_code == 200
@@ -260,6 +261,7 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/recommendations": [
         Worst("as many labels as may be", "/v1/recommendations", lambda: b'{"kernel":{"kind":"gaussian","length_scale":1},"budget":2,' + member("vectors", b"[0]", 4 * 598_999) + b"," + member("y", b"0,1", 2 * 598_998) + b"}", within=RESULT),
         Worst("every sampler, as wide as may be", "/v1/recommendations", said(dataset="bits", kernel=GAUSSIAN, budget=1 << 16, seeds=20, objective="time", target_error=1e-9), within=JOB),
+        Worst("dense rows, for a kernel that compares sparse ones as they are", "/v1/recommendations", said(dataset="dense", kernel={"kind": "chi_squared"}, budget=16, mode="quick"), within=3 * RESULT),
     ],
     "POST /v1/indexes/{name}/copy": [Worst("of many vectors", "/v1/indexes/copied/copy", said(**{"from": "rows"}), headers={"Prefer": "wait=20"})],
     "POST /v1/indexes/{name}/recall": [Worst("of many queries", "/v1/indexes/rows/recall", said(k=100, queries=1000), headers={"Prefer": "wait=20"}, within=JOB)],

@@ -298,6 +298,9 @@ class Recommendations(NamedTuple):
             DatasetNotFound: the dataset that a sampler learns from, or that has the labels, does not exist.
         """
         given = self.datasets.read_rows(posted, _gate(options.seed, options.input is not None))
+        is_dense = isinstance(given.rows["vectors"], np.ndarray)
+        if is_dense:
+            self.limits.check_result(8 * given.rows["vectors"].size)  # in float64
         with at_their_datasets(given.references):
             task = read_labels(self.datasets, options, posted, given)
             check_shape(task.rows)
@@ -351,7 +354,7 @@ class Recommendations(NamedTuple):
             given=given,
             digests=dataset_digests(digests),
             run=run,
-            nbytes=max(recommended_bytes(n, d, wanted, kernel) for kernel in kernels),
+            nbytes=max(recommended_bytes(n, d, wanted, kernel, is_dense) for kernel in kernels),
             warnings=next(filter(None, doubts), ()),
         )
 

@@ -281,8 +281,11 @@ def fitting(wanted: Wanted, n: int, input_dim: int, kernel: Kernel, *, map_bytes
     return wanted
 
 
-def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) -> int:
-    """Return the bytes that `recommend` takes beside n rows: n×n matrices, and its widest map with the results."""
+def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel, is_dense: bool = False) -> int:
+    """Return the bytes that `recommend` takes beside n rows: n×n matrices, and its widest map with the results.
+
+    Rows that are `is_dense`, or that the kernel makes so, are copied.
+    """
     learned, made = 0, 0
     for columns in column_counts(wanted):
         for one in candidates(kernel, input_dim, columns, wanted, 0):
@@ -292,6 +295,7 @@ def recommended_bytes(n: int, input_dim: int, wanted: Wanted, kernel: Kernel) ->
                 made = max(made, its_family.drawing_bytes(spec) + n * columns * of_entry)
                 if spec.sampler.learned_from is not None:
                     learned = max(learned, wanted.learned_rows * (spec.s or columns) * _BYTES_PER_LEARNED)
-    dense = 0 if kernel.compares_sparse else _BYTES_PER_ENTRY * (n + wanted.learned_rows) * input_dim
+    stays_sparse = kernel.compares_sparse and not is_dense
+    dense = 0 if stays_sparse else _BYTES_PER_ENTRY * (n + wanted.learned_rows) * input_dim
     per_pair = _BYTES_PER_PAIR + (_BYTES_PER_TRAINED_PAIR if wanted.objective is Objective.score else 0)
     return per_pair * n * n + dense + learned + made
