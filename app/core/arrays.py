@@ -250,9 +250,10 @@ def blocks_of_entries(rows: Rows, most: int) -> Iterator[slice]:
         return
     start = 0
     while start < n:
-        stop = int(np.searchsorted(rows.indptr, int(rows.indptr[start]) + most, side="right")) - 1
-        yield slice(start, max(start + 1, stop))
-        start = max(start + 1, stop)
+        last = int(np.searchsorted(rows.indptr, int(rows.indptr[start]) + most, side="right")) - 1
+        stop = max(start + 1, last)
+        yield slice(start, stop)
+        start = stop
 
 
 def entries_of_rows(rows: Rows) -> Whole:

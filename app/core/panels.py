@@ -156,10 +156,10 @@ class Panels:
         has_line = np.logical_or.reduceat((matrix != 0) | keeps_zeros, first_of_panels, axis=0)
         self._is_full = bool(has_line.sum() >= _LEAST_SHARE_OF_A_FULL_MATRIX * has_line.size)
         self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
-        # Coordinates in which a column has an entry: lines name them by their place here.
-        self._used = np.arange(d) if self._is_full else np.flatnonzero(has_line.any(axis=0))
+        # Coordinates in which a column has an entry, by whose places here lines name them; unless all have a line.
+        self._used = np.empty(0, np.int64) if self._is_full else np.flatnonzero(has_line.any(axis=0))
         if self._is_narrow:
-            self._coordinates = np.arange(len(self._used))
+            self._coordinates = np.arange(d if self._is_full else len(self._used))
             self._starts = np.array([0, len(self._coordinates)])
             self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._used]).T)
             return
@@ -196,12 +196,12 @@ class Panels:
     def matrix(self) -> Floats:
         """Copy of the matrix, (columns, d)."""
         columns, d = self.shape
+        coordinates = self._coordinates if self._is_full else self._used[self._coordinates]
         if self._is_narrow:
             narrow: Floats = np.zeros((columns, d), self._lines.dtype)
-            narrow[:, self._used] = self._lines.T
+            narrow[:, coordinates] = self._lines.T
             return narrow
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
-        coordinates = self._used[self._coordinates]
         padded[np.repeat(np.arange(len(padded)), np.diff(self._starts)), :, coordinates] = self._lines
         return padded.reshape(-1, d)[:columns]
 

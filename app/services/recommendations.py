@@ -17,6 +17,7 @@ from app.core.arrays import (
     complete,
     floats,
     made_dense,
+    of_columns,
     split_off,
     vectors,
 )
@@ -134,7 +135,7 @@ def _column(datasets: Datasets, y: LabelColumn, own: Rows | None) -> tuple[NDArr
         raise InvalidInput("vectors came: y is a list, or a column of a dataset that it names", "/y/dataset")
     if y.column >= own.shape[1]:
         raise InvalidInput(f"expected a column number from 0 to {own.shape[1] - 1}, got {y.column}", "/y/column")
-    labels = own[:, y.column : y.column + 1] if isinstance(own, np.ndarray) else split_off(own, y.column)[0]
+    labels = own[:, y.column : y.column + 1] if isinstance(own, np.ndarray) else of_columns(own, np.array([y.column]))
     return made_dense(complete(labels, "/y", "is missing, which is a label"))[:, 0], digests
 
 

@@ -16,10 +16,11 @@ from app.core.arrays import (
     Floats,
     Matrix,
     Rows,
+    blocks_of_entries,
+    count_entries,
     csr_parts,
     dense,
-    entries_of_rows,
-    entry_blocks,
+    in_own_columns,
     largest,
     largest_by_row,
     made_dense,
@@ -269,12 +270,11 @@ class ExactBlocks(KernelBlocks):
             self._restrict, self._exact = kernel.restrict, kernel.gram_of_named
         landmarks = self._restrict(landmarks)
         super().__init__(kernel, landmarks)
-        s, d = landmarks.shape
-        counts = entries_of_rows(landmarks) if self._is_sparse else np.full(s, d)
-        self._parts = [*entry_blocks(counts, _DENSE_ENTRIES)]
+        by_entries = blocks_of_entries(landmarks, _DENSE_ENTRIES)
+        self._parts = [*(by_entries if self._is_sparse else row_blocks(landmarks.shape[0], self._most_dense))]
         self._sparse = [kernel.compare_with(landmarks[some]) for some in self._parts] if self._is_sparse else []
         """For each part of sparse landmarks, the function that compares rows with it."""
-        self.nbytes += _BYTES_PER_SPARSE_ENTRY * int(counts.sum()) if self._is_sparse else 0
+        self.nbytes += _BYTES_PER_SPARSE_ENTRY * count_entries(landmarks) if self._is_sparse else 0
 
     def write(self, rows: Rows, out: Floats) -> None:
         """Write the kernel, for some landmarks at a time; dense ones, which take more memory, are made ready anew."""
@@ -416,11 +416,10 @@ class DistanceBlocks(KernelBlocks):
 
     def _open_sparse(self, landmarks: sparse.csr_array) -> tuple[Callable[[Rows, Floats], None], Floats]:
         """Return the function that writes products of rows with sparse landmarks, and their half squared norms."""
-        coordinates, numbers = np.unique(landmarks.indices, return_inverse=True)
+        s, (coordinates, scaled) = landmarks.shape[0], in_own_columns(landmarks)
         per_scale = self._per_scale[landmarks.indices] if self._per_scale.ndim else self._per_scale
-        values, s = landmarks.data * per_scale * per_scale, landmarks.shape[0]
-        # Only coordinates that occur have a column: there may be billions of coordinates.
-        columns = sparse.csr_array((values, numbers, landmarks.indptr), shape=(s, len(coordinates))).T.tocsr()
+        scaled.data = landmarks.data * per_scale * per_scale
+        columns = scaled.T.tocsr()
 
         def write(rows: Rows, out: Floats) -> None:
             out[:, :s] = (of_columns(sparse.csr_array(rows).sorted_indices(), coordinates) @ columns).toarray()

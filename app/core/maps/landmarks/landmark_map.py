@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Matrix, Rows, in_dtype, largest, row_blocks, vectors
+from app.core.arrays import Array, Floats, Matrix, Rows, blocks_of_entries, in_dtype, largest, vectors
 from app.core.building import Building
 from app.core.datasets import held_out, sample_rows
 from app.core.errors import InvalidInput
@@ -228,9 +228,7 @@ def measure_loss(kernel: AnyKernel, features: Callable[[Rows], Floats], rows: Sp
 
 def _check_sum(kernel: AnyKernel, rows: Rows) -> None:
     """Raise InvalidInput if Σ k(x, x) leaves too little room in float64 for results computed from it."""
-    n = rows.shape[0]
-    entries = rows.shape[1] if isinstance(rows, np.ndarray) else 1 + rows.nnz // n
-    own = (own_values(kernel, rows[part]) for part in row_blocks(n, _ENTRIES_PER_BLOCK // entries))
+    own = (own_values(kernel, rows[part]) for part in blocks_of_entries(rows, _ENTRIES_PER_BLOCK))
     with np.errstate(over="ignore"):
         whole = sum(float(some.sum()) for some in own)
     if whole and not _LEAST_SUM <= whole <= _MOST_SUM:
