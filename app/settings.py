@@ -119,11 +119,13 @@ class Settings(BaseSettings):
     blocks of rows.
     """
     max_map_bytes: SomeBytes = 1024 * MiB
-    """Largest total size of one map's frozen arrays."""
+    """Largest total size of one map's frozen arrays. To read a map from the store takes up to twice as much."""
     max_build_bytes: SomeBytes = 512 * MiB
     """Memory that building a map within a request may take; a map that needs more is built by a job."""
     max_dataset_bytes: SomeBytes = 256 * MiB
-    """Largest total size of one dataset's arrays."""
+    """Largest total size of one dataset's arrays, and of the rows of a request that an `input` is applied to, as float64
+    takes up to twice as much.
+    """
     max_store_bytes: SomeBytes = 4096 * MiB
     """Largest total size of maps, datasets and indexes, and of what jobs receive, keep and produce; beyond it, 507. The
     store holds all of it in memory.

@@ -63,6 +63,8 @@ def binary(n: int, *outputs: bool) -> Callable[[], bytes]:
 
 NPZ = "application/x-npz"
 BITS = 16 * MiB, 1
+PAIRS = {"dataset": "bits", "rows": 2 * MiB}
+SAMPLE = {"dataset": "dense", "rows": 999}
 GAUSSIAN = {"kind": "gaussian", "length_scale": 1.0}
 SUBSETS = [[(i + j) % 60 for j in range(9)] for i in range(1 << 16)]
 MAPS: dict[str, dict[str, Any]] = {
@@ -80,6 +82,7 @@ MAPS: dict[str, dict[str, Any]] = {
     "near": {"input_dim": 500, "kernel": {"kind": "gaussian", "length_scale": 28.0}, "sampler": {"kind": "monte_carlo"}, "s": 64},
     "millions": {"input_dim": 1 << 22, "kernel": GAUSSIAN, "sampler": {"kind": "monte_carlo"}, "s": 1},
     "centred": {"input_dim": 1 << 18, "kernel": {"kind": "gmm", "center": [1] * (1 << 18)}, "sampler": {"kind": "gcws"}, "s": 2},
+    "doubles": {"input_dim": 65_000, "kernel": {"kind": "correlation_rbf", "gamma": 1.0}, "sampler": {"kind": "monte_carlo"}, "s": 1, "dtype": "float64", "input": {"center": 0.5}},
     "landmarks": {"input_dim": 2, "kernel": GAUSSIAN, "sampler": {"kind": "uploaded_landmarks", "landmarks": [[i / 7, i % 5] for i in range(200)]}},
     "tables": {"input_dim": 1 << 15, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "s": 128},
     "sparse": {"input_dim": 1 << 20, "kernel": {"kind": "gmm"}, "sampler": {"kind": "uploaded_landmarks", "landmarks": [{"indices": [i, i + 9], "values": [1, i + 1]} for i in range(500)]}},
@@ -205,9 +208,11 @@ WORST: dict[str, list[Worst]] = {
         Worst("brackets in brackets", "/v1/maps/one/transform", lambda: b'{"vectors":' + b"[" * 8 * MiB + b"]" * 8 * MiB + b"}"),
         Worst("numbers of thousands of digits", "/v1/maps/one/transform", vectors(b"[0." + b"1" * 4000 + b"e-300]")),
         Worst("as many features as may be", "/v1/maps/many/transform", array((30, 1)), NPY, NPY, of=33),
+        Worst("rows of a dataset, made doubles and scaled", "/v1/maps/doubles/transform", said(vectors={"dataset": "dense"}), within=3 * MAX_DATASET),
     ],
     "POST /v1/maps/{name}/kernel": [
         Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 1000), within=RESULT, of=15),
+        Worst("samples of a dataset, made doubles and scaled", "/v1/maps/doubles/kernel", said(x=SAMPLE, y=SAMPLE), within=3 * MAX_DATASET),
         Worst("exactly, of 65,536 subsets", "/v1/maps/subsets/kernel?exact=true", said(x=[[i / 9] * 60 for i in range(200)]), of=4),
     ],
     "POST /v1/maps/{name}/codes": [
@@ -216,6 +221,7 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),
+        Worst("as many pairs as may be", "/v1/maps/one/similarity", said(x=PAIRS, y=PAIRS), within=RESULT),
         Worst("codes of one byte, packed", "/v1/maps/hashes/similarity?of=codes&encoding=b_bit&bits=8", lambda: npz(True, x=np.zeros((4 * MiB, 8), np.uint8), y=np.zeros((4 * MiB, 8), np.uint8)), NPZ, NPZ, within=BODY),
     ],
     "PUT /v1/datasets/{name}": [
@@ -255,6 +261,7 @@ WORST: dict[str, list[Worst]] = {
         Worst("gram, of as many rows as may be, by a job", "/v1/maps/one/diagnostics/gram", said(dataset="bits", rows=20_000, seeds=20, estimators=["map", "cv1", "cv2"]), within=JOB),
         Worst("variance, of as many maps as may be", "/v1/maps/one/diagnostics/variance", said(correlations=[0.5] * 1000, repeats=10_000), within=RESULT),
         Worst("box-discrepancy, of as many frequencies and scales as may be", "/v1/maps/many/diagnostics/box-discrepancy", said(box=1.0, box_scales=[1.0] * 20), within=RESULT),
+        Worst("box-discrepancy, of rows of a dataset, made doubles and scaled", "/v1/maps/doubles/diagnostics/box-discrepancy", said(dataset="dense", box_scales=[0.1]), within=3 * MAX_DATASET),
         Worst("collisions, of sparse rows around a centre", "/v1/maps/centred/diagnostics/collisions", lambda: json.dumps({"vectors": [{"indices": [i], "values": [3]} for i in range(64)]}).encode(), within=RESULT),
         Worst("collisions, of as many rows as a request takes", "/v1/maps/hashes/diagnostics/collisions", lambda: b"{" + member("vectors", b"[1,0]", 600_000) + b"}", within=RESULT),
     ],

@@ -25,6 +25,8 @@ PostedRows = Array | sparse.csr_array
 """Vectors in their original dtype, not yet validated."""
 Rows = Floats | sparse.csr_array
 """Validated vectors: a C-contiguous or CSR matrix of float32 or float64, finite, of the map's width."""
+Ready = Callable[[Rows, int], Rows]
+"""Function that returns a block of rows as they are compared; the second argument is the number of its first row."""
 CheckBytes = Callable[[int], None]
 """Function that receives the number of bytes rows will take, before they are allocated; raises TooLarge if too many."""
 MISSING = 'is missing; a map with an input such as {"fit": "standardize", "missing": 0} takes such rows'
@@ -193,6 +195,11 @@ def floats(
     return in_dtype(rows, np.result_type(rows.dtype, np.float32))
 
 
+def as_they_are(rows: Rows, _: int) -> Rows:
+    """Return the rows, which need not be made ready."""
+    return rows
+
+
 def in_dtype(rows: Rows, dtype: np.dtype[Any]) -> Rows:
     """Return rows of floats rounded to a dtype, C-contiguous or sparse; not copied if nothing changes."""
     if isinstance(rows, np.ndarray):
@@ -310,8 +317,10 @@ def place_of(rows: PostedRows, entry: int) -> tuple[int, int]:
 
 
 def largest_by_row(rows: Rows) -> Floats:
-    """Return the largest absolute entry of each row, (n,)."""
-    found: Floats = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
+    """Return the largest absolute entry of each row, (n,); makes no copy of dense rows."""
+    if isinstance(rows, np.ndarray):
+        return np.asarray(np.maximum(rows.max(axis=1), -rows.min(axis=1)))
+    found: Floats = abs(rows).max(axis=1).toarray()
     return found.reshape(-1)
 
 

@@ -10,15 +10,15 @@ from app.core.errors import InvalidInput
 _LANES = 16
 
 
-def unit_rows(rows: Rows, pointer: str = "") -> Rows:
-    """Return the rows, found at `pointer` of the request, scaled to unit L2 norm, in their dtype.
+def unit_rows(rows: Rows, pointer: str = "", first: int = 0) -> Rows:
+    """Return the rows, found at `pointer` of the request from row `first` on, scaled to unit L2 norm, in their dtype.
 
     Raises:
         InvalidInput: a row is all zero and has no direction.
     """
     if rows.shape[0] == 0:
         return rows
-    zero = np.flatnonzero(largest_by_row(rows) == 0)
+    zero = first + np.flatnonzero(largest_by_row(rows) == 0)
     if zero.size:
         raise InvalidInput(f"row {name_rows(zero)} is all zero: it has no direction", f"{pointer}/{zero[0]}")
     return unit_or_zero_rows(rows)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple
 
@@ -21,6 +22,7 @@ from app.core.arrays import (
     Rows,
     TextIds,
     floats,
+    own_bytes,
     refuse_not_finite,
 )
 from app.core.datasets import MOST_RANGES, Reference, column_ranges, sample_rows
@@ -241,6 +243,7 @@ class Datasets:
         rows: dict[str, Rows] = {}
         ids: dict[str, Ids] = {}
         digests: dict[str, str] = {}
+        made = 0  # bytes of the request's own rows, as they came
         references = {member: given for member, given in posted.items() if isinstance(given, Reference)}
         for member, given in sorted(posted.items(), key=itemgetter(0)):
             found: PostedRows
@@ -252,11 +255,17 @@ class Datasets:
             else:
                 found, known = given if isinstance(given, Identified) else (given, None)
             with at_their_datasets(references):
-                rows[member] = gate(found, f"/{member}", self._limits.check_rows)
+                rows[member] = gate(found, f"/{member}", partial(self._check_more, made))
+            made += own_bytes(rows[member]) * found.dtype.itemsize // rows[member].dtype.itemsize
+            del found  # a sample is not needed any more after an input
             note_rows(rows[member].shape[0])
             if known is not None:
                 ids[member] = known
         return GatedRows(rows, references, digests, ids)
+
+    def _check_more(self, made: int, nbytes: int) -> None:
+        """Raise TooLarge if rows take too much memory together with what other members of the request have made."""
+        self._limits.check_rows(made + nbytes)
 
     def digest(self, name: str) -> str:
         """Return the digest of a dataset."""

@@ -35,6 +35,8 @@ from app.services.limits import Limits
 # Computing one number of a result, such as a cosine, takes as long as this many multiplications, beside the products
 # that it is made of.
 _OPERATIONS_PER_NUMBER = 160
+# Bytes of the estimates of a pair, and of numbers from which they are computed.
+_BYTES_PER_PAIR = 128
 # Bytes of features that a Gram block holds at a time.
 _FEATURES_BYTES = 1 << 25
 BLOCK_BYTES = 1 << 23
@@ -215,7 +217,7 @@ def similarity_of_vectors(
 
     `by` says which codes to compare. If `gamma` is given, the RBF kernel is estimated too.
     """
-    _check_pairs(x, y)
+    _check_pairs(x, y, limits)
     limits.check_result(hashing.kernel.exact_bytes(x, y))
     limits.check_operations(hashing.operations(x) + hashing.operations(y), x.shape[0])
     hashing.check_rows(x, "/x")
@@ -223,12 +225,15 @@ def similarity_of_vectors(
     return {**hashing.similarity(x, y, by, gamma)}
 
 
-def similarity_of_codes(hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> Answer:
+def similarity_of_codes(
+    hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None, limits: Limits
+) -> Answer:
     """Estimate the kernel of row i of x with row i of y from codes that are encoded by `by`."""
-    _check_pairs(x, y)
+    _check_pairs(x, y, limits)
     return {**hashing.similarity_of_codes(x, y, by, gamma)}
 
 
-def _check_pairs(x: Rows | Codes, y: Rows | Codes) -> None:
+def _check_pairs(x: Rows | Codes, y: Rows | Codes, limits: Limits) -> None:
+    limits.check_result(_BYTES_PER_PAIR * max(x.shape[0], y.shape[0]))
     if x.shape[0] != y.shape[0]:
         raise InvalidInput(f"x has {x.shape[0]} rows and y {y.shape[0]}; row i of x goes with row i of y", "/y")

@@ -9,12 +9,13 @@ from scipy import sparse
 from app.core.arrays import dense, vectors
 from app.core.datasets import Reference
 from app.core.errors import InvalidInput, TooLarge
+from app.core.input import Input
 from app.services.cache import Cache
 from app.services.datasets import Datasets
 from app.services.errors import DatasetExists
 from app.store.datasets import DatasetStore
 from service_tests.checks import keys
-from service_tests.services.conftest import LIMITS
+from service_tests.services.conftest import LIMITS, SPEC
 
 FLOAT64 = np.dtype(np.float64)
 ROWS: Any = np.random.default_rng(1).normal(size=(40, 3))
@@ -93,3 +94,20 @@ def test_a_dataset_too_large_is_refused_and_leaves_nothing(client: redis.Redis, 
             {"x": np.ones((15_000, 1), np.int8)}, lambda rows, at, check: vectors(rows, 1, FLOAT64, at, check=check)
         )
     assert keys(client) == set()
+
+
+def test_rows_before_an_input_count_together_and_those_of_one_dataset_fit(kept: Callable[..., Datasets]) -> None:
+    datasets = kept()
+    datasets.create("d", np.ones((24_000, 1), np.float32), None)
+    its_input = Input(center=1.0, scale=2.0)
+    gate = SPEC.model_copy(update={"input_dim": 1, "input": its_input}).gate
+    whole = Reference("d", None, 0, "/x")
+    assert not dense(datasets.read_rows({"x": whole}, gate).rows["x"]).any()
+    half = whole._replace(rows=12_000)
+    assert datasets.read_rows({"x": half, "y": half}, gate).rows["y"].shape == (12_000, 1)
+    for x, y in ((whole, half), (half, whole)):
+        with pytest.raises(TooLarge, match="the rows would take 144000 bytes"):
+            datasets.read_rows({"x": x, "y": y}, gate)
+    wide = SPEC.model_copy(update={"input_dim": 7000, "input": its_input}).gate
+    with pytest.raises(TooLarge, match="the rows would take 112000 bytes"):
+        datasets.read_rows({"x": np.ones((1, 7000), np.float32)}, wide)

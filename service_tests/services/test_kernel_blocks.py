@@ -1,11 +1,12 @@
-"""A Gram block of many rows is computed some rows at a time, with the same bits."""
+"""A Gram block of many rows is computed some rows at a time, with the same bits; similarities of many are refused."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-from app.core.errors import InvalidInput
+from app.core.errors import InvalidInput, TooLarge
+from app.core.hashing.encodings import Encoder, Encoding
 from app.core.maps import make_map
 from app.core.spec import MapSpec
 from app.services import vectors
@@ -14,6 +15,7 @@ from service_tests.services.conftest import LIMITS as FEW
 
 LIMITS = FEW._replace(max_operations=1 << 30, max_result_bytes=1 << 20)
 
+USUAL = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}}
 SPECS: dict[str, dict[str, Any]] = {
     "cos_sin": {"s": 9, "normalize": True},
     "complex": {"s": 9, "form": "complex", "dtype": "float64"},
@@ -24,8 +26,7 @@ SPECS: dict[str, dict[str, Any]] = {
 
 @each("name", SPECS)
 def test_blocks_have_the_bits_of_the_whole(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    usual = {"input_dim": 3, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}}
-    feature_map = make_map(MapSpec.model_validate(usual | SPECS[name]))
+    feature_map = make_map(MapSpec.model_validate(USUAL | SPECS[name]))
     x, y = np.random.default_rng(1).random((50, 3)), np.random.default_rng(2).random((4, 3))
     for tall, other in ((x, y), (y, x)):
         whole = vectors.kernel(feature_map, tall, other, False, LIMITS)["approximate"]
@@ -38,3 +39,15 @@ def test_blocks_have_the_bits_of_the_whole(monkeypatch: pytest.MonkeyPatch, name
         monkeypatch.setattr(vectors, "_FEATURES_BYTES", 1)
         with pytest.raises(InvalidInput, match="33"):
             vectors.kernel(feature_map, x, y, False, LIMITS)
+
+
+def test_similarities_count_what_is_said_of_each_pair() -> None:
+    feature_map = make_map(MapSpec.model_validate(USUAL | SPECS["gcws"]))
+    n = LIMITS.max_result_bytes // 128
+    by, codes, few = Encoder(Encoding.b_bit, 8), np.zeros((n + 1, 9), np.uint8), np.zeros((n, 9), np.uint8)
+    assert vectors.similarity_of_codes(feature_map, few, few, by, None, LIMITS)
+    with pytest.raises(TooLarge, match=f"{128 * (n + 1)} bytes; max_result_bytes"):
+        vectors.similarity_of_codes(feature_map, codes, codes, by, None, LIMITS)
+    ones = np.ones((n + 1, 3))
+    with pytest.raises(TooLarge, match=f"{128 * (n + 1)} bytes; max_result_bytes"):
+        vectors.similarity_of_vectors(feature_map, ones, ones, by, None, LIMITS)

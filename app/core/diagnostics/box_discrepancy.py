@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
+from app.core.arrays import blocks_of_entries
 from app.core.datasets import column_ranges
 from app.core.diagnostics.base import Diagnostic, Finding, GivenRows, Takes
 from app.core.discrepancy import box_discrepancy
@@ -24,6 +25,8 @@ from app.core.progress import Parts, Progress
 _BYTES_PER_COORDINATE = 64
 # Per side of the box: itself, and the integrals over it.
 _BYTES_PER_SIDE = 2500
+# Entries of rows that are made float64 at a time.
+_ENTRIES_PER_BLOCK = 1 << 20
 
 
 class Scale(TypedDict):
@@ -72,6 +75,7 @@ class BoxDiscrepancy(Diagnostic):
         box_discrepancy.check_panels(feature_map.spec.input_dim)
         if (self.box is None) != bool(rows):
             raise InvalidInput("expected box, or a dataset or vectors to take it from", "/box")
+        box_discrepancy.product_kernel(feature_map.kernel, feature_map.spec.input_dim)
         self._box(feature_map, rows)
 
     def memory_bytes(self, feature_map: FeatureMap, rows: GivenRows) -> int:
@@ -113,8 +117,11 @@ class BoxDiscrepancy(Diagnostic):
             vectors = rows["vectors"]
             if not vectors.shape[0]:
                 raise InvalidInput("expected rows to take a box from, got none", "/vectors")
-            least, most = column_ranges(feature_map.compared_exactly(vectors, "/vectors"))
-            return np.asarray(most - least, np.float64)
+            blocks = [*blocks_of_entries(vectors, _ENTRIES_PER_BLOCK)]
+            ranges = [
+                column_ranges(feature_map.compared_exactly(vectors[block], "/vectors", block.start)) for block in blocks
+            ]
+            return np.asarray(np.max(ranges, axis=0)[1] - np.min(ranges, axis=0)[0], np.float64)
         box = np.array(np.broadcast_to(self.box, d) if np.ndim(self.box) == 0 else self.box, np.float64)
         if len(box) != d:
             raise InvalidInput(f"box has {len(box)} entries; input_dim {d} wants as many, or one number", "/box")

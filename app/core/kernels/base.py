@@ -123,8 +123,11 @@ class AnyKernel(Kind):
         """Return the bytes of memory for the rows in the form in which they are compared, and for a scaled copy."""
         return int(16 * (x.shape[0] + y.shape[0]) * x.shape[1])
 
-    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
-        """Return the rows (n, d) as the kernel compares them, mostly unchanged; InvalidInput names invalid rows."""
+    def prepare(self, rows: Rows, pointer: str = "", first: int = 0) -> Rows:
+        """Return the rows (n, d) as the kernel compares them, mostly unchanged.
+
+        InvalidInput names invalid rows, of which the first given one is row `first` of the request.
+        """
         return rows
 
     def in_domain(self, rows: Matrix) -> Matrix:

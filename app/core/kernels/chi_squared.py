@@ -60,12 +60,13 @@ class ChiSquared(AnyKernel):
         """Return the rounding error of the entries' square roots, which the kernel compares if entries are large."""
         return OfRoots(dtype, self.gamma)
 
-    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "", first: int = 0) -> Rows:
         """Return the rows unchanged; InvalidInput names the first negative entry."""
         values = stored_values(rows)
         if values.size and values.min() < 0:
             entry = int(np.argmax(values.ravel() < 0))
             row, column = place_of(rows, entry)
+            row += first
             detail = f"row {row}, column {column} is {values.ravel()[entry]:.6g}; kernel chi_squared wants 0 or more"
             raise InvalidInput(detail, f"{pointer}/{row}/{column}")
         return rows

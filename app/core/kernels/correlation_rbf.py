@@ -53,9 +53,9 @@ class CorrelationRbf(ShiftInvariantKernel):
         """Return the rounding error, which depends on γ alone and is the same for all rows."""
         return OfDirections(dtype, self.gamma)
 
-    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "", first: int = 0) -> Rows:
         """Return rows scaled to unit L2 norm; InvalidInput names all-zero rows, which have no direction."""
-        return unit_rows(rows, pointer)
+        return unit_rows(rows, pointer, first)
 
     def correlated_pairs(self, correlations: Matrix, input_dim: int) -> tuple[Rows, Rows]:
         """Return pairs of unit rows whose cosine is ρ; InvalidInput in one dimension, where ρ can only be ±1."""

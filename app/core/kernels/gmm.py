@@ -93,12 +93,12 @@ class GeneralizedMinMax(AnyKernel):
             found[block] = ~self.subtract_center(dense(rows[block])).any(axis=1)
         return found
 
-    def prepare(self, rows: Rows, pointer: str = "") -> Rows:
+    def prepare(self, rows: Rows, pointer: str = "", first: int = 0) -> Rows:
         """Return the rows unchanged.
 
         InvalidInput names the rows for which the kernel is undefined: those that are all zero after centering.
         """
-        empty = np.flatnonzero(self.empty(rows))
+        empty = first + np.flatnonzero(self.empty(rows))
         if empty.size:
             raise InvalidInput(f"row {name_rows(empty)} is all zero (after centering)", f"{pointer}/{empty[0]}")
         return rows

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Matrix, Rows, in_dtype
+from app.core.arrays import Array, Matrix, Rows, blocks_of_entries, in_dtype
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
@@ -23,6 +23,10 @@ from app.core.samplers.base import AnySampler
 
 PAIRS = Encoder(Encoding.pairs)
 """Encoder that keeps each sample whole, so that different samples have different codes."""
+
+
+# Entries of rows that are checked at a time.
+_ENTRIES_PER_BLOCK = 1 << 20
 
 
 class FeatureMap(ABC):
@@ -184,19 +188,19 @@ class FeatureMap(ABC):
         """Compute the exact kernel of row i of x and row i of y, (n,)."""
         return self.spec.kernel.pairs(self.compared_exactly(x, "/x"), self.compared_exactly(y, "/y"))
 
-    def compared_exactly(self, rows: Rows, pointer: str = "") -> Rows:
-        """Return rows as the exact kernel compares them, in float64.
+    def compared_exactly(self, rows: Rows, pointer: str = "", first: int = 0) -> Rows:
+        """Return rows as the exact kernel compares them, in float64; the first of them is row `first` of the request.
 
         InvalidInput names the rows for which the kernel is undefined.
         """
-        return self.spec.kernel.prepare(in_dtype(rows, np.dtype(np.float64)), pointer)
+        return self.spec.kernel.prepare(in_dtype(rows, np.dtype(np.float64)), pointer, first)
 
-    def prepare_rows(self, rows: Rows, pointer: str) -> Rows:
-        """Return rows as the map compares them, in its dtype.
+    def prepare_rows(self, rows: Rows, pointer: str, first: int = 0) -> Rows:
+        """Return rows as the map compares them, in its dtype; the first of them is row `first` of the request.
 
         InvalidInput names the rows for which the kernel is undefined.
         """
-        return self.kernel.prepare(in_dtype(rows, self.spec.numpy_dtype), pointer)
+        return self.kernel.prepare(in_dtype(rows, self.spec.numpy_dtype), pointer, first)
 
     def estimated_pairs(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute the approximate kernel of row i of x and row i of y, (n,), summed in float64."""
@@ -211,7 +215,12 @@ class FeatureMap(ABC):
 
         Rows that pass can be given to these methods in blocks.
         """
-        self.prepare_rows(rows, pointer)
+        for block in blocks_of_entries(rows, _ENTRIES_PER_BLOCK):
+            self.check_block(rows[block], pointer, block.start)
+
+    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
+        """Check a block of the rows, from row `first` on, as `check_rows` does."""
+        self.prepare_rows(rows, pointer, first)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:
         """Return a warning if the dtype is too coarse for features and Gram blocks of these rows.

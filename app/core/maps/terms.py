@@ -21,6 +21,7 @@ from app.core.arrays import (
     check_range,
     floats,
     made_dense,
+    stored_values,
     vectors,
 )
 from app.core.input import Input
@@ -97,12 +98,14 @@ class BaseSpec(Frozen):
 
         They keep their precision without an input, and are float64 after an input. They are dense if the kernel has a
         centre, which makes them dense anyway. InvalidInput if they are not rows of this map, TooLarge if `check`
-        refuses their size; see `vectors`.
+        refuses their size, before an input; see `vectors`.
         """
         if self.input is None:
             found = vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
         else:
             given = floats(rows, self.input_dim, np.dtype(np.float64), pointer, check)
+            # They count as they came, so that all rows of a dataset fit, and one row with the copies to scale it.
+            check(max(stored_values(given).nbytes, 16 * self.input_dim if isinstance(given, np.ndarray) else 0))
             found = self.input.apply(given, pointer)
             check_range(found, self.numpy_dtype, pointer, AFTER_INPUT)
         if not self.kernel.is_centered or isinstance(found, np.ndarray):

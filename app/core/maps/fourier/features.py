@@ -6,7 +6,7 @@ from math import lcm
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Array, Floats, Rows, row_blocks
+from app.core.arrays import Array, Floats, Ready, Rows, row_blocks
 from app.core.maps.fourier.forms import FORMS, amplitudes, scale_to_unit_norm, write_columns
 from app.core.maps.fourier.projections import Projection
 from app.core.maps.terms import Arrays, BaseSpec
@@ -17,6 +17,8 @@ from app.core.threads import for_each
 
 # Rows and frequencies of a block of phases: few enough that phases stay in the cache until cosines are computed.
 _ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
+# Entries of a block of rows, of which a copy may be made.
+_ENTRIES_PER_BLOCK = 1 << 22
 # Padding of each row of phases: rows that begin a power of two apart evict each other from the cache.
 _BYTES_BETWEEN_ROWS = 64
 # Work, counted in products: the least that is worth a thread, and the most that a thread does at a time, some
@@ -56,16 +58,17 @@ class Features:
         alignment = lcm(self._projection.frequencies_per_block, _BITS_PER_BYTE)
         return -(-frequencies // alignment) * alignment
 
-    def use(self, rows: Rows, frequencies: slice, use: Use, pause: Pause) -> None:
-        """Call `use` with all phases of prepared rows (n, d) and k frequencies, in order for each block of rows."""
-        n, k = rows.shape[0], frequencies.stop - frequencies.start
+    def use(self, rows: Rows, frequencies: slice, ready: Ready, use: Use, pause: Pause) -> None:
+        """Call `use` with all phases of rows (n, d) and k frequencies, in order for each block of rows."""
+        (n, d), k = rows.shape, frequencies.stop - frequencies.start
         step, padding = min(k, self.align(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
-        per_block = min(_ROWS_PER_BLOCK, self._projection.most_rows)
+        per_block = max(1, min(_ROWS_PER_BLOCK, self._projection.most_rows, _ENTRIES_PER_BLOCK // d))
 
         def fill(part: slice) -> None:
             phases = np.empty((min(per_block, part.stop - part.start), step + padding), self._dtype)
             for block in row_blocks(part.stop, per_block, part.start):
-                project, of_block = self._projection.projector(rows[block]), phases[: block.stop - block.start]
+                project = self._projection.projector(ready(rows[block], block.start))
+                of_block = phases[: block.stop - block.start]
                 for some in row_blocks(k, step):
                     of = slice(frequencies.start + some.start, frequencies.start + some.stop)
                     project(of, of_block)
@@ -77,8 +80,8 @@ class Features:
         even = max(n * _LEAST_STEPS_PER_PART // max(1, steps), -(-n // self._threads))
         for_each(fill, row_blocks(n, min(even, n * _MOST_STEPS_PER_PART // max(1, steps))), self._threads, pause)
 
-    def of(self, rows: Rows, frequencies: slice, pause: Pause, unit_norm: bool = False) -> Array:
-        """Compute the features of prepared rows (n, d) and k frequencies, (n, k·per_frequency).
+    def of(self, rows: Rows, frequencies: slice, ready: Ready, pause: Pause, unit_norm: bool = False) -> Array:
+        """Compute the features of rows (n, d) and k frequencies, (n, k·per_frequency).
 
         With `unit_norm`, rows of features are scaled to unit norm.
         """
@@ -92,7 +95,7 @@ class Features:
             if unit_norm and of.stop == frequencies.stop:
                 scale_to_unit_norm(features[block])
 
-        self.use(rows, frequencies, write, pause)
+        self.use(rows, frequencies, ready, write, pause)
         return features
 
 
@@ -100,18 +103,25 @@ class Features:
 _FREQUENCIES_HELD = 256
 
 
-def gram(features: Features, x: Rows, y: Rows, signature: NDArray[np.int8] | None, threads: int, pause: Pause) -> Array:
-    """Compute Σ_l z_l(x) z̄_l(y) of prepared rows (n, d) and (m, d), times signature_l if there is one, (n, m).
+def gram(
+    features: Features,
+    rows: tuple[Rows, Rows],
+    ready: tuple[Ready, Ready],
+    signature: NDArray[np.int8] | None,
+    threads: int,
+    pause: Pause,
+) -> Array:
+    """Compute Σ_l z_l(x) z̄_l(y) of rows x (n, d) and y (m, d), times signature_l if there is one, (n, m).
 
     The features of all frequencies are never in memory at once. No bit of an entry depends on other rows: the terms
     of each block of frequencies are added as `Panels` adds them, and the blocks in their order.
     """
-    n, m = x.shape[0], y.shape[0]
+    n, m = (each.shape[0] for each in rows)
     is_complex = features.dtype.kind == "c"
     sums = [np.zeros((n, m), np.finfo(features.dtype).dtype) for _ in range(3 if is_complex else 1)]
     squares_x, squares_y = np.zeros(n), np.zeros(m)
     for frequencies in row_blocks(features.n_frequencies, features.align(_FREQUENCIES_HELD)):
-        of_x, of_y = (features.of(rows, frequencies, pause) for rows in (x, y))
+        of_x, of_y = (features.of(each, frequencies, its, pause) for each, its in zip(rows, ready, strict=True))
         if features.norms_differ:
             add_squared_norms(of_x, squares_x)
             add_squared_norms(of_y, squares_y)

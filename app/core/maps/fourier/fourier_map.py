@@ -5,13 +5,13 @@ rows that differ by δ, and s frequencies; those of the form complex are E|k̂ �
 """
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from app.core.arrays import Array, Floats, Matrix, Rows, Whole, dense, largest, row_blocks
+from app.core.arrays import Array, Floats, Matrix, Rows, Whole, as_they_are, dense, largest, row_blocks
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.hashing import signed_codes
@@ -250,20 +250,20 @@ class FourierMap(FeatureMap):
 
         InvalidInput if the kernel is undefined for a row, or if a phase could leave the dtype's range.
         """
-        rows = self._in_range(rows, "/vectors")
-        return self._features.of(rows, slice(0, self.n_frequencies), pause, self._features.norms_differ)
+        ready = partial(self._in_range, "/vectors")
+        return self._features.of(rows, slice(0, self.n_frequencies), ready, pause, self._features.norms_differ)
 
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """Compute the encoded bits of the rows; InvalidInput as in `transform`, and if weights differ."""
         self.check_gives(Gives.codes)
-        rows, s = self._in_range(rows, pointer), self.n_frequencies
+        s = self.n_frequencies
         packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
 
         def write(block: slice, of: slice, phases: Floats) -> None:
             offsets, half_widths = self._arcs.offsets[of], self._arcs.half_widths[of]
             signed_codes.write_signs(phases, offsets, half_widths, packed[block], of.start // 8)
 
-        self._features.use(rows, slice(0, s), write, pause)
+        self._features.use(rows, slice(0, s), partial(self._in_range, pointer), write, pause)
         return signed_codes.write_bits(packed, s, encoder)
 
     @cached_property
@@ -318,9 +318,9 @@ class FourierMap(FeatureMap):
         rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
         return rates if exact is None else rates | {"exact": exact}
 
-    def check_rows(self, rows: Rows, pointer: str) -> None:
+    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
         """Raise InvalidInput if the kernel is undefined for a row, or if a phase could leave the dtype's range."""
-        self._in_range(rows, pointer)
+        self._in_range(pointer, rows, first)
 
     def operations(self, rows: Rows) -> int:
         """Return the cost of the projection, counted in multiplications of a matrix product."""
@@ -328,8 +328,8 @@ class FourierMap(FeatureMap):
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute inner products of the features, Σ_l z_l(x) z̄_l(y), times signature_l if there is a signature."""
-        x, y = self._in_range(x, "/x"), self._in_range(y, "/y")
-        return gram(self._features, x, y, self.signature, self.threads, pause)
+        ready = partial(self._in_range, "/x"), partial(self._in_range, "/y")
+        return gram(self._features, (x, y), ready, self.signature, self.threads, pause)
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Compute the exact kernel, (n, m); with `normalize`, k/k(0), which normalised features approximate."""
@@ -352,7 +352,8 @@ class FourierMap(FeatureMap):
         if FORMS[self.spec.form].has_offsets:  # the noise of offsets is no function of δ
             without = self.spec.model_copy(update={"form": Form.cos_sin})
             features = Features(without, self._projection, self._weights, {}, self.threads)
-        estimate = gram(features, rows, origin, self.signature, self.threads, pause)[:, 0]
+        ready = as_they_are, as_they_are
+        estimate = gram(features, (rows, origin), ready, self.signature, self.threads, pause)[:, 0]
         exact = np.empty(len(lags))
 
         def fill(part: slice) -> None:
@@ -391,9 +392,9 @@ class FourierMap(FeatureMap):
         """k(0) if features are normalised, else 1."""
         return self.kernel.at_zero(self.spec.input_dim) if self.spec.normalize else 1.0
 
-    def _in_range(self, rows: Rows, pointer: str) -> Rows:
+    def _in_range(self, pointer: str, rows: Rows, first: int) -> Rows:
         """Return the rows as the map compares them; InvalidInput if a phase could leave the range of the dtype."""
-        rows = self.prepare_rows(rows, pointer)
+        rows = self.prepare_rows(rows, pointer, first)
         self._check_phases(rows)
         return rows
 

@@ -15,7 +15,9 @@ from app.core.arrays import (
     Compressed,
     Floats,
     Matrix,
+    Ready,
     Rows,
+    as_they_are,
     blocks_of_entries,
     count_entries,
     csr_parts,
@@ -525,10 +527,11 @@ class LandmarkFeatures:
         for part in row_blocks(len(doubtful), _CHECKED_AT_A_TIME // self._shape[1]):
             self.of(rows[doubtful[part]], no_pause)
 
-    def of(self, rows: Rows, pause: Pause) -> Floats:
-        """Compute the features of rows that the kernel has prepared, (n, d) to (n, r).
+    def of(self, rows: Rows, pause: Pause, ready: Ready = as_they_are) -> Floats:
+        """Compute the features of rows, (n, d) to (n, r).
 
-        InvalidInput if a feature leaves the range of the dtype, as it may if the kernel grows with the rows.
+        `ready` prepares blocks of them; by default the kernel has prepared them. InvalidInput if a feature leaves the
+        range of the dtype, as it may if the kernel grows with the rows.
         """
         (s, r), n, per_block = self._shape, rows.shape[0], self._blocks.rows_per_block(rows)
         features: Floats = np.empty((n, r), self._dtype)
@@ -539,7 +542,7 @@ class LandmarkFeatures:
             kernels, products = np.empty((most, s + padding), self._dtype), np.empty((most, r))
             for block in row_blocks(part.stop, per_block, part.start):
                 of_block, out = kernels[: block.stop - block.start], products[: block.stop - block.start]
-                self._blocks.write(rows[block], of_block)
+                self._blocks.write(ready(rows[block], block.start), of_block)
                 self._root.multiplier(of_block[:, :s].astype(np.float64, copy=False))(slice(0, r), out)
                 with np.errstate(over="ignore"):  # an overflow is refused below
                     features[block] = out

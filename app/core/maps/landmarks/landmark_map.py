@@ -394,9 +394,9 @@ class LandmarkMap(FeatureMap):
         """Compute the features of the rows."""
         return self._of(rows, "/vectors", pause)
 
-    def check_rows(self, rows: Rows, pointer: str) -> None:
+    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
         """Raise InvalidInput if the kernel is undefined for a row, or kernels or features leave the dtype's range."""
-        self._features.check(self.prepare_rows(rows, pointer))
+        self._features.check(self.prepare_rows(rows, pointer, first))
 
     def operations(self, rows: Rows) -> int:
         """Return the cost of kernel values and of the product with the root, in multiplications of a matrix product."""
@@ -457,7 +457,7 @@ class LandmarkMap(FeatureMap):
         return np.where(norms > 0, norms, 1.0)
 
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
-        features = self._features.of(self.prepare_rows(rows, pointer), pause)
+        features = self._features.of(rows, pause, lambda block, first: self.prepare_rows(block, pointer, first))
         if self.spec.normalize:
             norms = np.sqrt(squared_norms(features))
             features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
