@@ -123,8 +123,8 @@ class Settings(BaseSettings):
     max_build_bytes: SomeBytes = 512 * MiB
     """Memory that building a map within a request may take; a map that needs more is built by a job."""
     max_dataset_bytes: SomeBytes = 256 * MiB
-    """Largest total size of one dataset's arrays, and of the rows of a request that an `input` is applied to, as float64
-    takes up to twice as much.
+    """Largest total size of one dataset's arrays, and of the rows of a request before an `input`, which makes them
+    float64.
     """
     max_store_bytes: SomeBytes = 4096 * MiB
     """Largest total size of maps, datasets and indexes, and of what jobs receive, keep and produce; beyond it, 507. The

@@ -71,8 +71,8 @@ MISSING = (
     'for all columns, or a list; or "refuse".'
 )
 FILL = (
-    "Whether `missing` is filled in after `center` and `scale`, in their units, or before. Maps that earlier "
-    "versions have made fill in before; a request that does not say fills in after."
+    "Whether `missing` is filled in after `center` and `scale`, in their units, or before. A request or a record that "
+    "does not say fills in after, if it has `missing`; records of maps that earlier versions have made say `before`."
 )
 UNIT_NORM = "Whether rows are scaled to unit L2 norm in the end; a row that is all zero stays so."
 
