@@ -60,9 +60,9 @@ def secure(tmp_path_factory: pytest.TempPathFactory, local: Certified) -> Iterat
 
 
 def test_the_service_speaks_https(secure: Running, local: Certified, gaussian: dict[str, Any]) -> None:
-    text = keyed(secure).texts[Role.write]
+    key = {"Authorization": f"Bearer {keyed(secure).texts[Role.write]}"}
     trusted = ssl.create_default_context(cafile=str(local.authority))
-    with httpx.Client(base_url=secure.url, verify=trusted, headers={"Authorization": f"Bearer {text}"}) as http:
+    with httpx.Client(base_url=secure.url, verify=trusted, headers=key, timeout=60) as http:
         assert put(http, "m", gaussian).status_code == 201
         assert len(post(http, "m/transform", {"vectors": [[1, 2, 3]] * 1000}).json()["features"]) == 1000
     with pytest.raises(httpx.ConnectError, match="CERTIFICATE"):

@@ -19,7 +19,7 @@ _OPEN = {"versions", "limits", "usage", "generator"}
 def test_every_call_is_answered_as_recorded(target: Target) -> None:
     assert {call.operation for call in target.calls} == set(OPERATIONS)
     files: dict[str, str] = {}
-    with httpx.Client(base_url=target.url, headers=bearer(target.key), timeout=60) as http:
+    with httpx.Client(base_url=target.url, headers=bearer(target.key), timeout=300) as http:
         for call in target.calls:
             files |= answer_file(call, sent(http, call))
     assert set(files) == {file.name for file in FOLDER.iterdir()}, "run python -m docs.answers"
