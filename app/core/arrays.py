@@ -317,10 +317,8 @@ def place_of(rows: PostedRows, entry: int) -> tuple[int, int]:
 
 
 def largest_by_row(rows: Rows) -> Floats:
-    """Return the largest absolute entry of each row, (n,); makes no copy of dense rows."""
-    if isinstance(rows, np.ndarray):
-        return np.asarray(np.maximum(rows.max(axis=1), -rows.min(axis=1)))
-    found: Floats = abs(rows).max(axis=1).toarray()
+    """Return the largest absolute entry of each row, (n,)."""
+    found: Floats = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
     return found.reshape(-1)
 
 

@@ -55,7 +55,7 @@ def test_features_have_the_same_bits_whatever_is_made_ready_at_a_time(
     feature_map = made(kernel=CORRELATION, s=9, form=form, normalize=True)
     x, y = rows(), rows(2)[:40]
     whole = feature_map.transform(x), feature_map.gram(x, y)
-    monkeypatch.setattr(features, "_ENTRIES_PER_BLOCK", 21)
+    monkeypatch.setattr(features, "_ENTRIES_MADE_READY", 21)
     for of_blocks, wanted in zip((feature_map.transform(x), feature_map.gram(x, y)), whole, strict=True):
         np.testing.assert_array_equal(of_blocks, wanted, strict=True)
 

@@ -17,8 +17,8 @@ from app.core.threads import for_each
 
 # Rows and frequencies of a block of phases: few enough that phases stay in the cache until cosines are computed.
 _ROWS_PER_BLOCK, _FREQUENCIES_PER_BLOCK = 192, 512
-# Entries of a block of rows, of which a copy may be made.
-_ENTRIES_PER_BLOCK = 1 << 22
+# Entries of rows that are made ready at a time, which may copy them.
+_ENTRIES_MADE_READY = 1 << 22
 # Padding of each row of phases: rows that begin a power of two apart evict each other from the cache.
 _BYTES_BETWEEN_ROWS = 64
 # Work, counted in products: the least that is worth a thread, and the most that a thread does at a time, some
@@ -62,17 +62,18 @@ class Features:
         """Call `use` with all phases of rows (n, d) and k frequencies, in order for each block of rows."""
         (n, d), k = rows.shape, frequencies.stop - frequencies.start
         step, padding = min(k, self.align(_FREQUENCIES_PER_BLOCK)), _BYTES_BETWEEN_ROWS // self._dtype.itemsize
-        per_block = max(1, min(_ROWS_PER_BLOCK, self._projection.most_rows, _ENTRIES_PER_BLOCK // d))
+        per_block = min(_ROWS_PER_BLOCK, self._projection.most_rows)
 
         def fill(part: slice) -> None:
             phases = np.empty((min(per_block, part.stop - part.start), step + padding), self._dtype)
-            for block in row_blocks(part.stop, per_block, part.start):
-                project = self._projection.projector(ready(rows[block], block.start))
-                of_block = phases[: block.stop - block.start]
-                for some in row_blocks(k, step):
-                    of = slice(frequencies.start + some.start, frequencies.start + some.stop)
-                    project(of, of_block)
-                    use(block, of, of_block)
+            for compared in row_blocks(part.stop, _ENTRIES_MADE_READY // d, part.start):
+                made = ready(rows[compared], compared.start)
+                for block in row_blocks(made.shape[0], per_block):
+                    project, of_block = self._projection.projector(made[block]), phases[: block.stop - block.start]
+                    for some in row_blocks(k, step):
+                        of = slice(frequencies.start + some.start, frequencies.start + some.stop)
+                        project(of, of_block)
+                        use(slice(compared.start + block.start, compared.start + block.stop), of, of_block)
 
         # If there is work for several threads, few rows are split evenly among them. Of many rows, each thread takes
         # large parts: where threads synchronise often, the system sometimes lets one wait behind another.
