@@ -213,6 +213,7 @@ WORST: dict[str, list[Worst]] = {
     "POST /v1/maps/{name}/kernel": [
         Worst("exactly, of sparse rows that are made dense", "/v1/maps/wide/kernel?exact=true", said(x=[{"indices": [0], "values": [1]}] * 1000), within=RESULT, of=15),
         Worst("samples of a dataset, made doubles and scaled", "/v1/maps/doubles/kernel", said(x=SAMPLE, y=SAMPLE), within=3 * MAX_DATASET),
+        Worst("one row with as many as may be, by many frequencies", "/v1/maps/phases/kernel", said(x=[[1]], y=PAIRS | {"rows": 110}), within=RESULT, of=10),
         Worst("exactly, of 65,536 subsets", "/v1/maps/subsets/kernel?exact=true", said(x=[[i / 9] * 60 for i in range(200)]), of=4),
     ],
     "POST /v1/maps/{name}/codes": [
@@ -221,6 +222,7 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),
+        Worst("as many signed codes as may be", "/v1/maps/many/similarity", said(x=PAIRS | {"rows": 59}, y=PAIRS | {"rows": 59}), of=10),
         Worst("as many pairs as may be", "/v1/maps/one/similarity", said(x=PAIRS, y=PAIRS), within=RESULT),
         Worst("codes of one byte, packed", "/v1/maps/hashes/similarity?of=codes&encoding=b_bit&bits=8", lambda: npz(True, x=np.zeros((4 * MiB, 8), np.uint8), y=np.zeros((4 * MiB, 8), np.uint8)), NPZ, NPZ, within=BODY),
     ],

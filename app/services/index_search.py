@@ -199,7 +199,7 @@ class Search:
     def results(self, rows: Rows) -> list[Result]:
         """Return the result of each row; raise what `IndexVectors.search` raises."""
         opened = self._opened
-        self._spend(opened.feature_map.operations(rows), rows.shape[0])
+        self._spend(opened.feature_map.code_operations(rows), rows.shape[0])
         return self._find(
             rows.shape[0], lambda part: opened.codes.pack(opened.feature_map, rows[part]), lambda i: rows[i : i + 1]
         )

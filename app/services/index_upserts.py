@@ -170,7 +170,7 @@ class IndexUpserts:
         tags = [(b"", b"")] * n  # for vectors that keep the tags that they have
         if batch.tags is not None:
             tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(batch.tags)]
-        self._limits.check_operations(feature_map.operations(rows), n)
+        self._limits.check_operations(feature_map.code_operations(rows), n)
         has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
         skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
         if skipped:

@@ -30,11 +30,9 @@ from app.core.arrays import (
 from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.maps import FeatureMap
+from app.core.maps.base import OPERATIONS_PER_NUMBER
 from app.services.limits import Limits
 
-# Computing one number of a result, such as a cosine, takes as long as this many multiplications, beside the products
-# that it is made of.
-_OPERATIONS_PER_NUMBER = 160
 # Bytes of the estimates of a pair, and of numbers from which they are computed.
 _BYTES_PER_PAIR = 128
 # Bytes of features that a Gram block holds at a time.
@@ -73,7 +71,7 @@ def make_result(
     shape, dtype = row
     n = x.shape[0]
     numbers = n * prod(shape) * (2 if dtype.kind == "c" else 1)
-    limits.check_operations(operations + (per_number + _OPERATIONS_PER_NUMBER) * numbers, n)
+    limits.check_operations(operations + (per_number + OPERATIONS_PER_NUMBER) * numbers, n)
     row_bytes = prod(shape) * dtype.itemsize
     limits.check_result(row_bytes)
     most = min(BLOCK_BYTES, limits.max_result_bytes)
@@ -149,7 +147,7 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
 def _gram(feature_map: FeatureMap, x: Rows, y: Rows) -> Array:
     """Compute the Gram block, by blocks of the longer side if features of all its rows would take much memory."""
     n, m = x.shape[0], y.shape[0]
-    most = max(2 * min(n, m), _FEATURES_BYTES // (feature_map.n_output * feature_map.gram_dtype.itemsize))
+    most = max(2 * min(n, m), _FEATURES_BYTES // feature_map.gram_row_bytes)
     if max(n, m) <= most:
         return feature_map.gram(x, y)
     feature_map.check_rows(x, "/x")
@@ -219,7 +217,7 @@ def similarity_of_vectors(
     """
     _check_pairs(x, y, limits)
     limits.check_result(hashing.kernel.exact_bytes(x, y))
-    limits.check_operations(hashing.operations(x) + hashing.operations(y), x.shape[0])
+    limits.check_operations(hashing.code_operations(x) + hashing.code_operations(y), x.shape[0])
     hashing.check_rows(x, "/x")
     hashing.check_rows(y, "/y")
     return {**hashing.similarity(x, y, by, gamma)}

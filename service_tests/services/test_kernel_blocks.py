@@ -1,5 +1,6 @@
 """A Gram block of many rows is computed some rows at a time, with the same bits; similarities of many are refused."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from app.core.errors import InvalidInput, TooLarge
 from app.core.hashing.encodings import Encoder, Encoding
+from app.core.hashing.signed_codes import SIGNED
 from app.core.maps import make_map
 from app.core.spec import MapSpec
 from app.services import vectors
@@ -51,3 +53,19 @@ def test_similarities_count_what_is_said_of_each_pair() -> None:
     ones = np.ones((n + 1, 3))
     with pytest.raises(TooLarge, match=f"{128 * (n + 1)} bytes; max_result_bytes"):
         vectors.similarity_of_vectors(feature_map, ones, ones, by, None, LIMITS)
+
+
+def test_work_counts_features_and_codes_of_all_rows() -> None:
+    feature_map = make_map(MapSpec.model_validate(USUAL | {"s": 1 << 12}))
+    x = np.ones((300, 3))
+    # Each takes 160 multiplications and the product of three; of a Gram block, the calls for 256 frequencies 3 million.
+    of_codes = 600 * (1 << 12) * 163
+    of_features = 600 * (1 << 12) * (3 + 2 * 160) + 300 * 300 * (1 << 13) + 16 * 3_000_000
+    similarity, kernel = (
+        partial(vectors.similarity_of_vectors, by=SIGNED, gamma=None),
+        partial(vectors.kernel, exact=False),
+    )
+    for most, compare in ((of_codes, similarity), (of_features, kernel)):
+        assert compare(feature_map, x, x, limits=LIMITS._replace(max_operations=most))
+        with pytest.raises(TooLarge, match="max_operations"):
+            compare(feature_map, x, x, limits=LIMITS._replace(max_operations=most - 1))

@@ -25,6 +25,8 @@ PAIRS = Encoder(Encoding.pairs)
 """Encoder that keeps each sample whole, so that different samples have different codes."""
 
 
+OPERATIONS_PER_NUMBER = 160
+"""Multiplications that take as long as one number of a row, such as a cosine or a code, beside the products for it."""
 # Entries of rows that are checked at a time.
 _ENTRIES_PER_BLOCK = 1 << 20
 
@@ -166,6 +168,10 @@ class FeatureMap(ABC):
     def operations(self, rows: Rows) -> int:
         """Return the cost of `apply`, counted in multiplications of a matrix product."""
 
+    def code_operations(self, rows: Rows) -> int:
+        """Return the cost of `codes`, counted in multiplications of a matrix product."""
+        return self.operations(rows) + OPERATIONS_PER_NUMBER * int(rows.shape[0]) * self.n_frequencies
+
     @abstractmethod
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute the approximate kernel of rows (n, d) and (m, d), (n, m) in `gram_dtype`.
@@ -176,8 +182,14 @@ class FeatureMap(ABC):
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
         """Return the cost of `gram`, counted in multiplications of a matrix product."""
-        compared = self.operations_per_comparison * int(x.shape[0]) * int(y.shape[0]) * self.n_output
-        return self.operations(x) + self.operations(y) + compared
+        n, m = int(x.shape[0]), int(y.shape[0])
+        numbers = OPERATIONS_PER_NUMBER * (n + m) + self.operations_per_comparison * n * m
+        return self.operations(x) + self.operations(y) + numbers * self.n_output
+
+    @property
+    def gram_row_bytes(self) -> int:
+        """Bytes of the features or codes of a row that `gram` holds at a time."""
+        return self.n_output * self.gram_dtype.itemsize
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Compute the exact kernel of the unrounded rows, (n, m), which `gram` approximates. Raises as `gram` does."""

@@ -24,6 +24,8 @@ _BYTES_BETWEEN_ROWS = 64
 # Work, counted in products: the least that is worth a thread, and the most that a thread does at a time, some
 # milliseconds. A cosine takes as long as `_PRODUCTS_PER_COSINE` products.
 _LEAST_STEPS_PER_PART, _MOST_STEPS_PER_PART, _PRODUCTS_PER_COSINE = 1 << 22, 1 << 29, 16
+# Frequencies whose features are held at a time for a Gram block.
+_FREQUENCIES_HELD = 256
 # Slices of frequencies also begin at multiples of 8, as codes pack 8 bits into a byte.
 _BITS_PER_BYTE = 8
 
@@ -57,6 +59,11 @@ class Features:
         """Round a number of frequencies up to a multiple of the step at which slices of frequencies may begin."""
         alignment = lcm(self._projection.frequencies_per_block, _BITS_PER_BYTE)
         return -(-frequencies // alignment) * alignment
+
+    @property
+    def held(self) -> int:
+        """Number of frequencies whose features `gram` holds at a time."""
+        return self.align(_FREQUENCIES_HELD)
 
     def use(self, rows: Rows, frequencies: slice, ready: Ready, use: Use, pause: Pause) -> None:
         """Call `use` with all phases of rows (n, d) and k frequencies, in order for each block of rows."""
@@ -100,10 +107,6 @@ class Features:
         return features
 
 
-# Frequencies whose features are held at a time.
-_FREQUENCIES_HELD = 256
-
-
 def gram(
     features: Features,
     rows: tuple[Rows, Rows],
@@ -121,7 +124,7 @@ def gram(
     is_complex = features.dtype.kind == "c"
     sums = [np.zeros((n, m), np.finfo(features.dtype).dtype) for _ in range(3 if is_complex else 1)]
     squares_x, squares_y = np.zeros(n), np.zeros(m)
-    for frequencies in row_blocks(features.n_frequencies, features.align(_FREQUENCIES_HELD)):
+    for frequencies in row_blocks(features.n_frequencies, features.held):
         of_x, of_y = (features.of(each, frequencies, its, pause) for each, its in zip(rows, ready, strict=True))
         if features.norms_differ:
             add_squared_norms(of_x, squares_x)

@@ -107,6 +107,8 @@ def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Fl
 _COORDINATES_PER_PART = 1 << 17
 # The most bits that are held for the rows x, and for the rows y, of the pairs that are compared at a time.
 _BITS_PER_BLOCK = 1 << 23
+# Multiplications that take as long as the calls for a block of frequencies of a Gram block.
+_OPERATIONS_PER_BLOCK = 3_000_000
 
 
 class FourierMap(FeatureMap):
@@ -330,6 +332,17 @@ class FourierMap(FeatureMap):
         """Compute inner products of the features, Σ_l z_l(x) z̄_l(y), times signature_l if there is a signature."""
         ready = partial(self._in_range, "/x"), partial(self._in_range, "/y")
         return gram(self._features, (x, y), ready, self.signature, self.threads, pause)
+
+    def gram_operations(self, x: Rows, y: Rows) -> int:
+        """Return the cost of `gram`, with that of the calls for each block of frequencies."""
+        return super().gram_operations(x, y) + _OPERATIONS_PER_BLOCK * -(-self.n_frequencies // self._features.held)
+
+    @property
+    def gram_row_bytes(self) -> int:
+        """Bytes of the features of a row and of the frequencies that `gram` holds at a time."""
+        return min(
+            super().gram_row_bytes, self._features.held * self._features.per_frequency * self.gram_dtype.itemsize
+        )
 
     def exact_gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Matrix:
         """Compute the exact kernel, (n, m); with `normalize`, k/k(0), which normalised features approximate."""
