@@ -1,6 +1,7 @@
 """JSON: rows are lists of numbers, or objects of indices and values; answers are written directly from arrays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,23 @@ def _encode_array(array: _Member) -> Iterator[bytes]:
     """Write an array as a list, a block of rows at a time."""
     if isinstance(array, NumberIds | TextIds):
         return join_lists(array.take(block).to_list() for block in row_blocks(len(array), _IDS_PER_PIECE))
+    if prod(array.shape[1:]) > _NUMBERS_PER_PIECE:
+        return _join_rows(row for made in in_parts(array) for row in made)
     return join_lists(
         made[block]
         for made in in_parts(array)
         for block in row_blocks(len(made), _NUMBERS_PER_PIECE * max(1, len(made)) // max(1, made.size))
     )
+
+
+def _join_rows(rows: Iterable[Array]) -> Iterator[bytes]:
+    """Yield the pieces of one JSON list of long rows, each of which is written in pieces too."""
+    before = b"["
+    for row in rows:
+        yield before
+        yield from _encode_array(row)
+        before = b","
+    yield b"]" if before == b"," else b"[]"
 
 
 def join_lists(parts: Iterable[Array | list[Any]]) -> Iterator[bytes]:
