@@ -218,7 +218,8 @@ WORST: dict[str, list[Worst]] = {
     ],
     "POST /v1/maps/{name}/codes": [
         Worst("rows of two bits", "/v1/maps/hashes/codes?on_zero=mark", array((4 * MiB, 2)), NPY, NPY, of=13),
-        Worst("as many signed codes as may be", "/v1/maps/many/codes", array((240, 1)), NPY, NPY, of=33),
+        Worst("as many signed codes as may be", "/v1/maps/many/codes", array((240, 1)), NPY, NPY, of=15),
+        Worst("as many as may be, combined", "/v1/maps/many/codes?encoding=fingerprint&rows_per_band=1048576", said(vectors=PAIRS | {"rows": 570}), of=10),
     ],
     "POST /v1/maps/{name}/similarity": [
         Worst("vectors", "/v1/maps/hashes/similarity?gamma=1", pairs(b"[1,0]")),

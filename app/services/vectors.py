@@ -189,7 +189,8 @@ def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_nu
 
     row = written.row(s, hashing.spec.input_dim)
     make = partial(hashing.codes, encoder=written)
-    hashed = make_result(hashing, x, row, hashing.operations(x), per_number, limits, check, make)
+    unwritten = hashing.operations_per_code * x.shape[0] * max(0, s - prod(row[0]))
+    hashed = make_result(hashing, x, row, hashing.operations(x) + unwritten, per_number, limits, check, make)
     if written.encoding is not Encoding.one_hot:
         return {"codes": hashed}
     return {"codes": OneHot(hashed, s << written.bits, ~hashing.find_rows_without_code(x))}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from app.core.errors import InvalidInput, TooLarge
-from app.core.hashing.encodings import Encoder, Encoding
+from app.core.hashing.encodings import CodeOptions, Encoder, Encoding
 from app.core.hashing.signed_codes import SIGNED
 from app.core.maps import make_map
 from app.core.spec import MapSpec
@@ -58,8 +58,9 @@ def test_similarities_count_what_is_said_of_each_pair() -> None:
 def test_work_counts_features_and_codes_of_all_rows() -> None:
     feature_map = make_map(MapSpec.model_validate(USUAL | {"s": 1 << 12}))
     x = np.ones((300, 3))
-    # Each takes 160 multiplications and the product of three; of a Gram block, the calls for 256 frequencies 3 million.
-    of_codes = 600 * (1 << 12) * 163
+    # Signs take 32 multiplications and the product of three, features 160; of a Gram block, the calls for 256
+    # frequencies take 3 million.
+    of_codes = 600 * (1 << 12) * (3 + 32)
     of_features = 600 * (1 << 12) * (3 + 2 * 160) + 300 * 300 * (1 << 13) + 16 * 3_000_000
     similarity, kernel = (
         partial(vectors.similarity_of_vectors, by=SIGNED, gamma=None),
@@ -69,3 +70,12 @@ def test_work_counts_features_and_codes_of_all_rows() -> None:
         assert compare(feature_map, x, x, limits=LIMITS._replace(max_operations=most))
         with pytest.raises(TooLarge, match="max_operations"):
             compare(feature_map, x, x, limits=LIMITS._replace(max_operations=most - 1))
+
+
+def test_work_counts_codes_that_are_combined() -> None:
+    feature_map, x = make_map(MapSpec.model_validate(USUAL | {"s": 1 << 12})), np.ones((300, 3))
+    by = feature_map.encoder_of(CodeOptions(Encoding.fingerprint, rows_per_band=1 << 12))
+    limits = LIMITS._replace(max_operations=300 * (3 << 12) + 300 * (32 * ((1 << 12) - 1) + 160))
+    assert vectors.codes(feature_map, x, by, limits, 0)
+    with pytest.raises(TooLarge, match="max_operations"):
+        vectors.codes(feature_map, x, by, limits._replace(max_operations=limits.max_operations - 1), 0)

@@ -63,6 +63,8 @@ class FeatureMap(ABC):
     """Arrays that clients can fetch from some of its maps, by name, with a description for the API's document."""
     parameter_stream: ClassVar[int | None] = None
     """Version of the stream of random parameters that replaces stored arrays; None if the family has no stream."""
+    operations_per_code: ClassVar[int] = OPERATIONS_PER_NUMBER
+    """Cost of a code beside `operations`, counted in multiplications of a matrix product."""
     operations_per_comparison: ClassVar[int] = 1
     """Cost of comparing one column of two rows in `gram`, counted in multiplications of a matrix product."""
 
@@ -170,7 +172,7 @@ class FeatureMap(ABC):
 
     def code_operations(self, rows: Rows) -> int:
         """Return the cost of `codes`, counted in multiplications of a matrix product."""
-        return self.operations(rows) + OPERATIONS_PER_NUMBER * int(rows.shape[0]) * self.n_frequencies
+        return self.operations(rows) + self.operations_per_code * int(rows.shape[0]) * self.n_frequencies
 
     @abstractmethod
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:

@@ -9,7 +9,7 @@ from app.core.diagnostics import box_discrepancy
 from app.core.diagnostics.box_discrepancy import BoxDiscrepancy
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, base, make_map
-from app.core.maps.fourier import features
+from app.core.maps.fourier import features, fourier_map
 from app.core.spec import MapSpec
 from service_tests.cases import each
 
@@ -54,10 +54,15 @@ def test_features_have_the_same_bits_whatever_is_made_ready_at_a_time(
 ) -> None:
     feature_map = made(kernel=CORRELATION, s=9, form=form, normalize=True)
     x, y = rows(), rows(2)[:40]
-    whole = feature_map.transform(x), feature_map.gram(x, y)
+    whole = feature_map.transform(x), feature_map.gram(x, y), feature_map.codes(x)
     monkeypatch.setattr(features, "_ENTRIES_MADE_READY", 21)
-    for of_blocks, wanted in zip((feature_map.transform(x), feature_map.gram(x, y)), whole, strict=True):
+    monkeypatch.setattr(fourier_map, "_BITS_HELD", 9 * 100)
+    in_blocks = feature_map.transform(x), feature_map.gram(x, y), feature_map.codes(x)
+    for of_blocks, wanted in zip(in_blocks, whole, strict=True):
         np.testing.assert_array_equal(of_blocks, wanted, strict=True)
+    x[BAD] = 0
+    with pytest.raises(InvalidInput, match=f"row {BAD} is all zero"):
+        feature_map.codes(x)
 
 
 @each("kernel", [CORRELATION, {"kind": "laplacian", "length_scale": 2.0}])

@@ -107,6 +107,8 @@ def uniform_angles(n: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Fl
 _COORDINATES_PER_PART = 1 << 17
 # The most bits that are held for the rows x, and for the rows y, of the pairs that are compared at a time.
 _BITS_PER_BLOCK = 1 << 23
+# The most bits that are held while rows are encoded.
+_BITS_HELD = 1 << 27
 # Multiplications that take as long as the calls for a block of frequencies of a Gram block.
 _OPERATIONS_PER_BLOCK = 3_000_000
 
@@ -130,6 +132,7 @@ class FourierMap(FeatureMap):
 
     samplers = FREQUENCY_SAMPLERS
     gives = frozenset({Gives.features, Gives.frequencies, Gives.codes})
+    operations_per_code = 32
     unit = "frequencies"
     usual_encoders = (SIGNED,)
     fetched = MappingProxyType(
@@ -258,6 +261,13 @@ class FourierMap(FeatureMap):
     def codes(self, rows: Rows, encoder: Encoder = SIGNED, pointer: str = "/vectors", pause: Pause = no_pause) -> Codes:
         """Compute the encoded bits of the rows; InvalidInput as in `transform`, and if weights differ."""
         self.check_gives(Gives.codes)
+        blocks = [*row_blocks(rows.shape[0], _BITS_HELD // self.n_frequencies)]
+        if len(blocks) <= 1:
+            return self._codes(rows, encoder, pointer, 0, pause)
+        return np.concatenate([self._codes(rows[some], encoder, pointer, some.start, pause) for some in blocks])
+
+    def _codes(self, rows: Rows, encoder: Encoder, pointer: str, first: int, pause: Pause) -> Codes:
+        """Compute the encoded bits of rows, from row `first` of the request on; all of their bits are held."""
         s = self.n_frequencies
         packed = np.empty((rows.shape[0], -(-s // 8)), np.uint8)
 
@@ -265,7 +275,10 @@ class FourierMap(FeatureMap):
             offsets, half_widths = self._arcs.offsets[of], self._arcs.half_widths[of]
             signed_codes.write_signs(phases, offsets, half_widths, packed[block], of.start // 8)
 
-        self._features.use(rows, slice(0, s), partial(self._in_range, pointer), write, pause)
+        def ready(part: Rows, at: int) -> Rows:
+            return self._in_range(pointer, part, first + at)
+
+        self._features.use(rows, slice(0, s), ready, write, pause)
         return signed_codes.write_bits(packed, s, encoder)
 
     @cached_property
