@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, Whole, row_blocks
+from app.core.arrays import Array, Matrix, Rows, Whole, entries_of_rows, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel, ScaledKernel, ShiftInvariantKernel
 from app.core.kernels.chi_squared import ChiSquared
@@ -102,11 +102,11 @@ MOST_COMPARED, _OPERATIONS_COMPARED = 256, 1 << 32
 def compared_at_once(kernel: AnyKernel, rows: Rows) -> int:
     """Return the number of rows, at most `MOST_COMPARED`, that are compared with each other between two pauses.
 
-    Only for sparse rows it may be less: dense ones of as many entries are few.
+    Only for sparse rows it may be less, by the longest of them: dense ones of as many entries are few.
     """
     if isinstance(rows, np.ndarray) or not rows.shape[0]:
         return MOST_COMPARED
-    some = rows[:MOST_COMPARED]
+    some = rows[np.sort(np.argsort(-entries_of_rows(rows), kind="stable")[:MOST_COMPARED])]
     if kernel.compares_sparse:
         per_pair = kernel.comparison_operations(some, some) // int(some.shape[0]) ** 2
     else:
@@ -169,9 +169,11 @@ class Basis(Coordinates):
 
         A row is accepted if its residual, after rows accepted before it, is above its threshold and above rounding.
         """
-        rows = self._rows[numbers]
-        w, diagonal = self.of(rows), own_values(self.kernel, rows)
-        rest = values(self.kernel, rows, rows) - w @ w.T
+        # A row may be offered many times, and be long: each is compared once.
+        distinct, places = np.unique(numbers, return_inverse=True)
+        rows = self._rows[distinct]
+        w, diagonal = self.of(rows)[places], own_values(self.kernel, rows)[places]
+        rest = values(self.kernel, rows, rows)[np.ix_(places, places)] - w @ w.T
         left = diagonal - np.einsum("ij,ij->i", w, w)
         least = np.maximum(thresholds, ROUNDING * diagonal)
         found, start = [], 0

@@ -125,4 +125,8 @@ def test_long_sparse_rows_are_compared_a_few_at_a_time() -> None:
         ({"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [7]]}, 256, 256),
     ):
         assert least <= compared_at_once(kernel_of(**fields), rows) <= most
-    assert compared_at_once(kernel_of(kind="gmm"), sparse.csr_array(np.ones((20, 200_000)))) < 50
+    long = sparse.csr_array(np.ones((20, 200_000)))
+    short = sparse.csr_array((np.ones(300), (range(300), range(300))), shape=(300, 200_000))
+    assert compared_at_once(kernel_of(kind="gmm"), long) < 50
+    behind = sparse.csr_array(sparse.vstack([short, *[long] * 13]))
+    assert compared_at_once(kernel_of(kind="gmm"), behind) < 50

@@ -1,8 +1,11 @@
+from unittest import mock
+
 import numpy as np
 import pytest
 from scipy import sparse
 
 from app.core.arrays import dense
+from app.core.maps.landmarks.selection import base
 from app.core.maps.landmarks.selection.base import Basis
 from service_tests.cases import each
 from service_tests.core.combinations import Fields
@@ -54,3 +57,11 @@ def test_rows_are_accepted_by_their_residuals_after_those_before(its_kernel: Fie
             taken.append(number)
     assert basis.accept(offered, thresholds).tolist() == wanted
     assert len(basis) == 3
+
+
+def test_a_row_offered_many_times_is_compared_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Randomly pivoted Cholesky offers a row with a much larger residual than all others hundreds of times."""
+    kernel, compare = of({"kind": "polynomial", "degree": 3}), mock.Mock(wraps=base.values)
+    monkeypatch.setattr(base, "values", compare)
+    Basis(kernel, sparse.csr_array(prepared(kernel, 9))).accept(np.array([4] * 200 + [7] * 50), np.zeros(250))
+    assert [x.shape[0] for _, x, _ in (call.args for call in compare.mock_calls)] == [2]
