@@ -22,6 +22,8 @@ Bits = NDArray[np.uint8]
 
 ROUNDS = 3
 """Number of products with a Hadamard matrix in one rotation."""
+NOTHING_KEPT = -1
+"""Number of no block, for the first call of `rotate`."""
 # Largest width of a tile, and its largest size: it must stay in the cache.
 _MOST_WIDTH, _TILE_BYTES = 32, 1 << 19
 
@@ -55,32 +57,40 @@ def frequencies_of(signs: Bits, radii: Floats, scales: Floats, dtype: np.dtype[A
     for block in between(row_blocks(d, _MOST_WIDTH), pause):
         columns = np.empty((block.stop - block.start, s))
         tiles = tiles_of(np.eye(len(columns), d, block.start) * scales)
-        rotate(tiles, signs, lengths, 0, s, columns)
+        rotate(tiles, np.empty_like(tiles[:1]), NOTHING_KEPT, signs, lengths, 0, s, columns)
         frequencies[:, block] = columns.T
     return frequencies
 
 
 @jit
-def rotate(tiles: Floats, signs: Bits, lengths: Floats, first: int, last: int, out: Floats) -> None:
+def rotate(
+    tiles: Floats, kept: Floats, block_kept: int, signs: Bits, lengths: Floats, first: int, last: int, out: Floats
+) -> int:
     """Write the products of n rows with rows `first` to `last` (excluded) of the rotations to the columns of `out`.
 
     Rows D·b to D·(b + 1) of the rotations are the matrix S H D₁ H D₂ H D₃. H is the Hadamard matrix of ±1, in
     Sylvester's order. D_i is diagonal with the signs of the bits of `signs`, (blocks, 3, D/8), the highest bit of a
     byte first, −1 for a set bit. S is diagonal with the entries of `lengths`, which include the division by `gain`.
     `tiles` holds the n rows as `tiles_of` returns them. `out` has n rows and is C-contiguous.
+
+    The rotated tiles of the last block are left in `kept`, (tiles, D, width), and its number is returned. Passed as
+    `block_kept` with the same tiles, it saves the rotation. If `kept` has room for one of several tiles, (1, D, width),
+    nothing is kept.
     """
     _, size, width = tiles.shape
-    work = np.empty(size * width, tiles.dtype)
     for number in range(len(tiles)):
         rows = out[number * width : (number + 1) * width]
+        work = kept[number % len(kept)].reshape(size * width)
         for block in range(first // size, (last + size - 1) // size):
-            for j in range(size):
-                for i in range(width):
-                    work[j * width + i] = tiles[number, j, i]
-            for turn in range(ROUNDS - 1, -1, -1):
-                _transform(work, signs[block, turn], width)
+            if block != block_kept:
+                for j in range(size):
+                    for i in range(width):
+                        work[j * width + i] = tiles[number, j, i]
+                for turn in range(ROUNDS - 1, -1, -1):
+                    _transform(work, signs[block, turn], width)
             begin, end = max(first, block * size), min(last, (block + 1) * size)
             _write(work, (begin - block * size) * width, width, lengths[begin:end], rows, begin - first)
+    return (last - 1) // size if len(kept) == len(tiles) else NOTHING_KEPT
 
 
 @jit

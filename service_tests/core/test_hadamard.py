@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import hadamard
 
-from app.core.hadamard import ROUNDS, frequencies_of, gain, padded_size, rotate, tiles_of
+from app.core.hadamard import NOTHING_KEPT, ROUNDS, frequencies_of, gain, padded_size, rotate, tiles_of
 
 every_dtype = pytest.mark.parametrize("dtype", ["float32", "float64"])
 every_size = pytest.mark.parametrize("d", [8, 11, 32, 60, 300])
@@ -32,7 +32,8 @@ def matrix(d: int, signs: Any, lengths: Any) -> Any:
 def rotated(rows: Any, signs: Any, lengths: Any, first: int = 0, last: int | None = None) -> Any:
     last = len(lengths) if last is None else last
     out = np.full((len(rows), last - first), np.nan, rows.dtype)
-    rotate(tiles_of(rows), signs, lengths, first, last, out)
+    tiles = tiles_of(rows)
+    rotate(tiles, np.empty_like(tiles[:1]), NOTHING_KEPT, signs, lengths, first, last, out)
     return out
 
 
@@ -56,6 +57,22 @@ def test_a_row_has_the_same_bits_alone_and_among_any_others(d: int, dtype: str) 
     for first, last in ((0, 1), (1, 3), (0, 5), (3, 36), (66, 67), (34, 67)):
         part = rows[first:last]
         assert rotated(part, signs, lengths).tobytes() == whole[first:last].tobytes()
+
+
+@every_dtype
+def test_a_rotation_is_kept_for_the_next_slice(dtype: str) -> None:
+    signs, lengths = drawn(20, 90, dtype)
+    rows = np.random.default_rng(1).normal(size=(67, 20)).astype(dtype)
+    whole, tiles = rotated(rows, signs, lengths), tiles_of(rows)
+    kept, block, changed = np.empty_like(tiles), NOTHING_KEPT, signs.copy()
+    assert len(tiles) == 3
+    for first, last, wanted in ((0, 8, 0), (8, 16, 0), (16, 40, 1), (40, 48, 1), (64, 90, 2)):
+        out = np.empty((67, last - first), dtype)
+        block = rotate(tiles, kept, block, changed, lengths, first, last, out)
+        assert block == wanted
+        assert out.tobytes() == whole[:, first:last].tobytes()
+        changed[block] ^= 255  # the block is not rotated again
+    assert rotate(tiles, kept[:1], block, signs, lengths, 0, 32, np.empty((67, 32), dtype)) == NOTHING_KEPT
 
 
 def test_frequencies_have_their_scales_on_the_columns_and_the_dtype_asked_for() -> None:

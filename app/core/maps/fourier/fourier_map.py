@@ -347,8 +347,11 @@ class FourierMap(FeatureMap):
         return gram(self._features, (x, y), ready, self.signature, self.threads, pause)
 
     def gram_operations(self, x: Rows, y: Rows) -> int:
-        """Return the cost of `gram`, with that of the calls for each block of frequencies."""
-        return super().gram_operations(x, y) + _OPERATIONS_PER_BLOCK * -(-self.n_frequencies // self._features.held)
+        """Return the cost of `gram`; calls for each block of frequencies, and what is projected again, count too."""
+        blocks = -(-self.n_frequencies // self._features.held)
+        again = min(blocks, self._projection.slices_per_rotation) - 1
+        projected = self.operations(x) + self.operations(y)
+        return super().gram_operations(x, y) + again * projected + _OPERATIONS_PER_BLOCK * blocks
 
     @property
     def gram_row_bytes(self) -> int:

@@ -12,7 +12,17 @@ import numpy as np
 from app.core.arrays import Array, Floats, Matrix, Rows, made_dense, row_blocks
 from app.core.building import Building, Use
 from app.core.errors import InvalidInput
-from app.core.hadamard import ROUNDS, Bits, frequencies_of, gain, padded_size, rotate, tile_width, tiles_of
+from app.core.hadamard import (
+    NOTHING_KEPT,
+    ROUNDS,
+    Bits,
+    frequencies_of,
+    gain,
+    padded_size,
+    rotate,
+    tile_width,
+    tiles_of,
+)
 from app.core.kernels.base import Block, ShiftInvariantKernel, SpectralKernel
 from app.core.maps.fourier.forms import FORMS
 from app.core.maps.terms import Arrays, BaseSpec, Dtype, FrozenArray
@@ -254,7 +264,7 @@ _BYTES_PER_COORDINATE = 16
 class DenseProjection:
     """Projection to phases w_l·x, where the w_l are frozen as the array `frequencies`, (n_frequencies, d)."""
 
-    is_dense = True
+    is_dense, slices_per_rotation = True, 1
 
     def __init__(self, spec: BaseSpec, arrays: Arrays) -> None:
         frequencies = arrays["frequencies"]
@@ -361,8 +371,9 @@ class StructuredProjection:
         self._size = padded_size(spec.input_dim)
         width = tile_width(_MANY, spec.input_dim, spec.numpy_dtype.itemsize)
         self.most_rows = max(1, _ENTRIES_IN_TILES // (self._size * width)) * width
-        # A larger block is rotated again for each slice of it, as the features of a whole slice are held.
+        # Features of a whole slice are held, so a larger block is cut into slices.
         self.frequencies_per_block, longer = min(self._size, _MOST_FREQUENCIES), gain(self._size)
+        self.slices_per_rotation = self._size // self.frequencies_per_block
         self._inverse_scales = _inverse_scales(spec)
         derived = self.derived_arrays(spec, arrays)
         self._scales: Floats = derived["scales"]
@@ -433,9 +444,12 @@ class StructuredProjection:
         """Return the function that rotates the rows, which are made dense."""
         scaled = made_dense(rows) * self._scales
         tiles = tiles_of(scaled)
+        kept, block = np.empty_like(tiles if self._size > self.frequencies_per_block else tiles[:1]), NOTHING_KEPT
 
         def write(frequencies: slice, out: Floats) -> None:
-            rotate(tiles, self._signs, self._lengths, frequencies.start, frequencies.stop, out)
+            nonlocal block
+            start, stop = frequencies.start, frequencies.stop
+            block = rotate(tiles, kept, block, self._signs, self._lengths, start, stop, out)
 
         return write
 
@@ -456,6 +470,7 @@ do not depend, bit for bit, on other rows.
 
 - `is_dense`: whether frequencies and weights themselves are frozen; else both are computed.
 - `frequencies_per_block`: slices of frequencies begin at a multiple of it.
+- `slices_per_rotation`: number of such slices for which a projector does the same work, which it does once.
 - `most_rows`: the most rows that a projector should be made for.
 - `largest_norm`: upper bound of all |w_l|₁: no phase is larger than this times the largest entry of a row.
 - `bytes`: memory that it holds.

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from app.core import hadamard
 from app.core.errors import InvalidInput
-from app.core.maps import FourierMap, open_map
+from app.core.maps import FeatureMap, FourierMap, open_map
 from app.core.maps.fourier import features, projections
 from service_tests.cases import covered, each
 from service_tests.core.specs import spec
@@ -91,6 +92,30 @@ def test_a_row_has_the_same_bits_in_any_batch_on_any_threads(
         assert feature_map.transform(x).tobytes() == whole.tobytes()
         for first, last in ((0, 1), (32, 34), (3, 40), (100, 101)):
             assert feature_map.transform(x[first:last]).tobytes() == whole[first:last].tobytes()
+
+
+def test_rows_are_rotated_once_for_features_and_as_often_as_counted_for_a_gram_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(features, "_FREQUENCIES_PER_BLOCK", 8)
+    monkeypatch.setattr(features, "_FREQUENCIES_HELD", 8)
+    monkeypatch.setattr(projections, "_MOST_FREQUENCIES", 8)
+    feature_map, x, rotations = made(), rows(1), []
+
+    def rotate(
+        tiles: Any, kept: Any, block_kept: int, signs: Any, lengths: Any, first: int, last: int, out: Any
+    ) -> int:
+        rotations.append(first // 32 != block_kept)
+        return hadamard.rotate(tiles, kept, block_kept, signs, lengths, first, last, out)
+
+    monkeypatch.setattr(projections, "rotate", rotate)
+    feature_map.transform(x)
+    assert (sum(rotations), len(rotations)) == (5, 19)
+    rotations.clear()
+    feature_map.gram(x, x)
+    assert (sum(rotations), len(rotations)) == (2 * 19, 2 * 19)
+    again = feature_map.gram_operations(x, x) - FeatureMap.gram_operations(feature_map, x, x) - 19 * 3_000_000
+    assert again == 2 * feature_map.operations(x) * (32 / 8 - 1)
 
 
 @every_dtype
