@@ -307,6 +307,9 @@ class Connection(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         super().on_message_complete()
+        # The server stops reading at a large piece of a body until more is asked for, which may be never. But whether
+        # the client leaves is seen only by reading.
+        self.flow.resume_reading()
         self._in_head, self._unused = True, 0
         if not self._unanswered and not self.transport.is_closing():  # the answer did not need this body
             self._wait(self.settings.idle_timeout)

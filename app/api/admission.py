@@ -527,6 +527,13 @@ BRIEF = 1 << 26
 """Multiplications that take some milliseconds."""
 
 
+def end_if_left() -> None:
+    """Raise ClientDisconnect if the client of this context's request has left; a pause of work that nobody shares."""
+    request = REQUEST.get()
+    if request and request.left and request.left.done():
+        raise ClientDisconnect
+
+
 class Asked(Generic[Answer]):
     """A question whose answer is shared by all callers that ask it in one turn of the event loop, before it is sent.
 

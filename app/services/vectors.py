@@ -6,7 +6,6 @@ exceeded.
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from functools import partial
 from itertools import chain
 from math import inf, prod
 from typing import Any
@@ -31,6 +30,7 @@ from app.core.errors import InvalidInput, InvalidOption
 from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding
 from app.core.maps import FeatureMap
 from app.core.maps.base import OPERATIONS_PER_NUMBER
+from app.core.progress import Pause, no_pause
 from app.services.limits import Limits
 
 # Bytes of the estimates of a pair, and of numbers from which they are computed.
@@ -49,7 +49,8 @@ def make_result(
     per_number: int,
     limits: Limits,
     check: Callable[[], None],
-    make: Callable[[Rows], Array],
+    make: Callable[[Rows, Pause], Array],
+    pause: Pause,
     largest: float = inf,
 ) -> Array | RowBlocks:
     """Return the result of `make` for the rows x, as a whole or in blocks, each of at most `max_result_bytes`.
@@ -63,6 +64,7 @@ def make_result(
         limits: limits of the request.
         check: raises what `make` may raise. It is called before the first of several blocks is computed.
         make: computes the result of some rows; it must be the same as for these rows among all rows.
+        pause: called between steps of a result that is computed as a whole.
         largest: upper bound of the entries of the result.
 
     Raises:
@@ -76,14 +78,14 @@ def make_result(
     limits.check_result(row_bytes)
     most = min(BLOCK_BYTES, limits.max_result_bytes)
     if n * row_bytes <= most:
-        return make(x)
+        return make(x, pause)
     check()
     blocks = [*row_blocks(n, most // row_bytes)]
     shared = {**shared_bytes(x), id(feature_map): feature_map.bytes}
-    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block]), largest, own_bytes(x), shared)
+    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block], no_pause), largest, own_bytes(x), shared)
 
 
-def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int) -> Answer:
+def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int, pause: Pause = no_pause) -> Answer:
     """Compute features of the vectors, in their order, and the map's signature if it has one.
 
     `per_number` is the number of multiplications that take as long as writing one number of the answer.
@@ -101,6 +103,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int)
         limits,
         lambda: feature_map.check_rows(x, "/vectors"),
         feature_map.transform,
+        pause,
         feature_map.largest_feature,
     )
     return answer(feature_map, features)
@@ -124,7 +127,7 @@ def warnings_of(feature_map: FeatureMap, rows: Mapping[str, Rows]) -> tuple[str,
     return tuple(chain.from_iterable(feature_map.warnings(given, member) for member, given in rows.items()))
 
 
-def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits) -> Answer:
+def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limits, pause: Pause = no_pause) -> Answer:
     """Compute the approximate Gram block of x against y, and the exact one if `exact`.
 
     Raises:
@@ -137,27 +140,27 @@ def kernel(feature_map: FeatureMap, x: Rows, y: Rows, exact: bool, limits: Limit
     limits.check_operations(feature_map.gram_operations(x, y) + exactly)
     if exact:
         limits.check_result(feature_map.kernel.exact_bytes(x, y))
-    found: dict[str, Array] = {"approximate": _gram(feature_map, x, y)}
+    found: dict[str, Array] = {"approximate": _gram(feature_map, x, y, pause)}
     if exact:
         dtype = np.finfo(feature_map.gram_dtype).dtype  # the exact block of a complex Gram block is real
-        found["exact"] = _in_range(feature_map.exact_gram(x, y), dtype)
+        found["exact"] = _in_range(feature_map.exact_gram(x, y, pause), dtype)
     return found
 
 
-def _gram(feature_map: FeatureMap, x: Rows, y: Rows) -> Array:
+def _gram(feature_map: FeatureMap, x: Rows, y: Rows, pause: Pause) -> Array:
     """Compute the Gram block, by blocks of the longer side if features of all its rows would take much memory."""
     n, m = x.shape[0], y.shape[0]
     most = max(2 * min(n, m), _FEATURES_BYTES // feature_map.gram_row_bytes)
     if max(n, m) <= most:
-        return feature_map.gram(x, y)
+        return feature_map.gram(x, y, pause)
     feature_map.check_rows(x, "/x")
     feature_map.check_rows(y, "/y")
     found = np.empty((n, m), feature_map.gram_dtype)
     for block in row_blocks(max(n, m), most):
         if n > m:
-            found[block] = feature_map.gram(x[block], y)
+            found[block] = feature_map.gram(x[block], y, pause)
         else:
-            found[:, block] = feature_map.gram(x, y[block])
+            found[:, block] = feature_map.gram(x, y[block], pause)
     return found
 
 
@@ -179,7 +182,9 @@ class OnZero(StrEnum):
     mark = "mark"
 
 
-def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_number: int) -> Answer:
+def codes(
+    hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_number: int, pause: Pause = no_pause
+) -> Answer:
     """Compute codes of the vectors, in their order; `per_number` as in `vectors.transform`."""
     s = hashing.n_frequencies
 
@@ -187,10 +192,12 @@ def codes(hashing: FeatureMap, x: Rows, written: Encoder, limits: Limits, per_nu
         if not written.marked:
             hashing.check_rows(x, "/vectors")
 
+    def make(some: Rows, pause: Pause) -> Codes:
+        return hashing.codes(some, written, pause=pause)
+
     row = written.row(s, hashing.spec.input_dim)
-    make = partial(hashing.codes, encoder=written)
     unwritten = hashing.operations_per_code * x.shape[0] * max(0, s - prod(row[0]))
-    hashed = make_result(hashing, x, row, hashing.operations(x) + unwritten, per_number, limits, check, make)
+    hashed = make_result(hashing, x, row, hashing.operations(x) + unwritten, per_number, limits, check, make, pause)
     if written.encoding is not Encoding.one_hot:
         return {"codes": hashed}
     return {"codes": OneHot(hashed, s << written.bits, ~hashing.find_rows_without_code(x))}
@@ -210,7 +217,7 @@ def comparison(hashing: FeatureMap, options: CodeOptions, gamma: float | None) -
 
 
 def similarity_of_vectors(
-    hashing: FeatureMap, x: Rows, y: Rows, by: Encoder, gamma: float | None, limits: Limits
+    hashing: FeatureMap, x: Rows, y: Rows, by: Encoder, gamma: float | None, limits: Limits, pause: Pause = no_pause
 ) -> Answer:
     """Estimate the kernel of row i of x with row i of y from codes, and compute it exactly.
 
@@ -221,7 +228,7 @@ def similarity_of_vectors(
     limits.check_operations(hashing.code_operations(x) + hashing.code_operations(y), x.shape[0])
     hashing.check_rows(x, "/x")
     hashing.check_rows(y, "/y")
-    return {**hashing.similarity(x, y, by, gamma)}
+    return {**hashing.similarity(x, y, by, gamma, pause)}
 
 
 def similarity_of_codes(

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.requests import ClientDisconnect
 
-from app.api.admission import Admission, Asked, Places, Turns
+from app.api.admission import Admission, Asked, Places, Turns, end_if_left
 from app.api.problems import Refusal
 from app.request_context import REQUEST, RequestContext, current_owner
 from app.settings import Settings
@@ -169,6 +169,29 @@ def test_no_key_has_more_calls_to_the_store_than_it_leaves_to_others_and_who_han
         goes_on.set()
         await asyncio.gather(*running, *waiting, call("d"))
         assert (Counter(done), admission.waiting["store"]) == ({"a": 19, "b": 16, "d": 1}, 0)
+
+    asyncio.run(play())
+
+
+def test_work_ends_at_its_next_pause_once_its_client_has_left() -> None:
+    async def play() -> None:
+        admission, begun, goes_on = Admission(Settings(threads=1)), threading.Event(), threading.Event()
+
+        def work() -> None:
+            end_if_left()
+            begun.set()
+            goes_on.wait()
+            end_if_left()
+            pytest.fail("computed for nobody")
+
+        left = asyncio.get_running_loop().create_future()
+        REQUEST.set(RequestContext("", left=left))
+        running = asyncio.create_task(admission.compute(work))
+        await asyncio.to_thread(begun.wait)
+        left.set_result(None)
+        goes_on.set()
+        with pytest.raises(ClientDisconnect):
+            await running
 
     asyncio.run(play())
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from app.core.errors import InvalidInput, TooLarge
 from app.core.hashing.encodings import CodeOptions, Encoder, Encoding
 from app.core.hashing.signed_codes import SIGNED
-from app.core.maps import make_map
+from app.core.maps import Gives, make_map
+from app.core.progress import Abandoned
 from app.core.spec import MapSpec
 from app.services import vectors
 from service_tests.cases import each
@@ -79,3 +81,20 @@ def test_work_counts_codes_that_are_combined() -> None:
     assert vectors.codes(feature_map, x, by, limits, 0)
     with pytest.raises(TooLarge, match="max_operations"):
         vectors.codes(feature_map, x, by, limits._replace(max_operations=limits.max_operations - 1), 0)
+
+
+@each("name", SPECS)
+def test_work_pauses(name: str) -> None:
+    """A pause raises if the client has left."""
+    feature_map, x = make_map(MapSpec.model_validate(USUAL | SPECS[name])), np.ones((200, 3))
+    calls: list[Any] = [partial(vectors.kernel, feature_map, x, x, False)]
+    if Gives.features in feature_map.gives:
+        calls.append(partial(vectors.transform, feature_map, x, per_number=0))
+    if Gives.codes in feature_map.gives:
+        by = feature_map.usual_encoders[0]
+        calls.append(partial(vectors.codes, feature_map, x, by, per_number=0))
+        calls.append(partial(vectors.similarity_of_vectors, feature_map, x, x, by, None))
+    pause = mock.Mock(side_effect=Abandoned)
+    for call in calls:
+        with pytest.raises(Abandoned):
+            call(limits=LIMITS, pause=pause)

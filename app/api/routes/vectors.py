@@ -8,7 +8,7 @@ import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 
 from app.api import bodies
-from app.api.admission import AT_ONCE, BRIEF
+from app.api.admission import AT_ONCE, BRIEF, end_if_left
 from app.api.context import Admitted, Context, MapName
 from app.api.negotiation import JSON, Wanted, array_response, posted_format, wanted_format
 from app.api.schemas import (
@@ -61,7 +61,7 @@ async def transform(name: MapName, request: Request, context: Admitted) -> Respo
 
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         form, _ = wanted.choose(feature_map.gram_dtype)
-        return vectors.transform(feature_map, rows, context.limits, form.operations_per_number)
+        return vectors.transform(feature_map, rows, context.limits, form.operations_per_number, end_if_left)
 
     async def brief(feature_map: FeatureMap, rows: Floats, wanted: Wanted, steps: int) -> Answer:
         wanted.choose(feature_map.gram_dtype)
@@ -86,7 +86,8 @@ async def kernel(
         given = _find_rows(context, form, body, feature_map, "x", "y")
         rows = given.rows
         with at_their_datasets(given.references):
-            blocks = vectors.kernel(feature_map, rows["x"], rows.get("y", rows["x"]), exact, context.limits)
+            x, y = rows["x"], rows.get("y", rows["x"])
+            blocks = vectors.kernel(feature_map, x, y, exact, context.limits, end_if_left)
         return vectors.add_ids(blocks, given.ids.get("x")), warnings_of(feature_map, rows)
 
     return await _answer(request, context, work)
@@ -125,7 +126,7 @@ async def codes(
     def work(feature_map: FeatureMap, rows: Rows, wanted: Wanted) -> Answer:
         written = feature_map.encoder_of(options)
         form, _ = wanted.choose(written.row(feature_map.n_frequencies, feature_map.spec.input_dim)[1])
-        return vectors.codes(feature_map, rows, written, context.limits, form.operations_per_number)
+        return vectors.codes(feature_map, rows, written, context.limits, form.operations_per_number, end_if_left)
 
     return await _answer_rows(name, request, context, Gives.codes, work)
 
@@ -166,7 +167,8 @@ async def similarity(
         given = context.datasets.read_rows(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):
-            found = vectors.similarity_of_vectors(feature_map, rows["x"], rows["y"], by, gamma, context.limits)
+            x, y = rows["x"], rows["y"]
+            found = vectors.similarity_of_vectors(feature_map, x, y, by, gamma, context.limits, end_if_left)
         return found, (*doubts, *warnings_of(feature_map, rows))
 
     return await _answer(request, context, work, allowed=tuple(_PAIRS))

@@ -299,7 +299,9 @@ class FeatureMap(ABC):
         """
         raise self.refusal(Gives.codes, called)
 
-    def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity(
+        self, x: Rows, y: Rows, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return estimates of the kernel of row i of x and row i of y from codes, and the exact kernel.
 
         Each array is (n,), or (n, 2) for intervals. `by` says which codes to compare. With a `gamma`, an RBF kernel is

@@ -163,11 +163,11 @@ class WeightedMinHashMap(FeatureMap):
             self._in_parts(count, len(equal), equal.size * x_samples.shape[1], pause)
         return equal / self.n_output
 
-    def agreements(self, x: Rows, y: Rows, by: Encoder) -> Agreements:
+    def agreements(self, x: Rows, y: Rows, by: Encoder, pause: Pause = no_pause) -> Agreements:
         """Count the codes, written by `by`, that agree in row i of x and row i of y; all rows must have a sample."""
         counts = Agreements.none(x.shape[0])
         for hashes in row_blocks(self.n_output, self.samples_at_once // max(1, 2 * x.shape[0])):
-            counts.add(by, self.samples(x, hashes), self.samples(y, hashes), hashes.start)
+            counts.add(by, self.samples(x, hashes, pause), self.samples(y, hashes, pause), hashes.start)
         return counts
 
     def chances(self, x: Rows, y: Rows, by: Encoder) -> Matrix:
@@ -184,7 +184,9 @@ class WeightedMinHashMap(FeatureMap):
         """Return the collision model of samples."""
         return MinMaxLaw(self.n_output)
 
-    def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity(
+        self, x: Rows, y: Rows, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return estimates from codes, and the exact kernel.
 
         As the rows are known, so is the bias of the estimates: it is returned too, and intervals are corrected for it.
@@ -197,7 +199,7 @@ class WeightedMinHashMap(FeatureMap):
         exact, true_chance, rbf = np.empty(n), np.empty(n), np.empty(n)
         by_entries = _ENTRIES_PER_BLOCK * n // max(1, self._n_entries(x) + self._n_entries(y))
         for block in row_blocks(n, min(_CODES_PER_BLOCK // s, by_entries)):
-            for counted, more in zip(agree, self.agreements(x[block], y[block], compared), strict=True):
+            for counted, more in zip(agree, self.agreements(x[block], y[block], compared, pause), strict=True):
                 counted[block] = more
             exact[block] = self.exact_pairs(x[block], y[block])
             true_chance[block] = self.chances(x[block], y[block], compared)

@@ -297,11 +297,13 @@ class FourierMap(FeatureMap):
             raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {doubts[0]}")
         return SignedLaw(self.n_frequencies, law)
 
-    def similarity(self, x: Rows, y: Rows, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity(
+        self, x: Rows, y: Rows, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return the share of codes that agree, the exact kernel and, if there is a collision model, the estimate."""
         counts, exact = np.empty(x.shape[0], np.int64), np.empty(x.shape[0])
         for block in row_blocks(len(exact), max(1, _BITS_PER_BLOCK // self.n_frequencies)):
-            of_x, of_y = self.codes(x[block], by, "/x"), self.codes(y[block], by, "/y")
+            of_x, of_y = self.codes(x[block], by, "/x", pause), self.codes(y[block], by, "/y", pause)
             counts[block] = signed_codes.agreeing(of_x, of_y, self.n_frequencies, by)
             exact[block] = self.exact_pairs(x[block], y[block])
         return self._estimate(counts, by, exact)
