@@ -117,6 +117,8 @@ class SparseGrid(FrequencySampler):
         differences = np.diff(at_zero, prepend=0.0)
         times = np.array([np.pad(differences, (k, 0))[: self.level + 1] for k in range(self.level + 1)]).T
         series: Matrix = np.eye(1, self.level + 1)[0]
+        if not self.level:  # it is 1, also of millions of dimensions
+            return series
         for _ in range(n):  # no product of a library, whose rounding depends on the processor
             series = (times * series).sum(axis=1)
         return series
