@@ -32,7 +32,8 @@ class Use(NamedTuple):
         """Return the entries rounded to the map's dtype; entries outside its range stay, as the map refuses them."""
         with np.errstate(over="ignore"):
             rounded: Matrix = entries.astype(self.dtype).astype(np.float64)
-        return np.where(np.isfinite(rounded), rounded, entries)
+        np.copyto(rounded, entries, where=~np.isfinite(rounded))
+        return rounded
 
     def scale_weights(self, weights: Matrix) -> Matrix:
         """Return the weights that inner products of the features use.

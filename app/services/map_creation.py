@@ -95,15 +95,15 @@ def build_reservation(
 # Copies of a dataset's rows that exist at once: as read, after the input, in the dtype of the map, and for learning.
 # And numbers of each row, such as residuals, places in an order, and times.
 _COPIES_OF_ROWS, _BYTES_OF_ROW = 4, 48
-# Sparse rows that learning a set of frequencies makes dense at once: it measures samples of some hundred.
+# Rows that learning a set of frequencies makes dense, in float64, at once: it measures samples of some hundred.
 _MOST_MADE_DENSE = 1500
 
 
 def _bytes_made_dense(spec: MapSpec, dataset: DatasetRecord) -> int:
-    """Return the bytes of the sparse rows of a dataset that are made dense, in float64, to learn from them."""
-    if not dataset.sparse:
-        return 0
+    """Return the bytes of the rows of a dataset that are made dense, in float64, to learn from them."""
     (n, d), sampler = dataset.shape, spec.sampler
+    if not (dataset.sparse or isinstance(sampler, FrequencySampler)):
+        return 0
     if isinstance(sampler, Landmarks) and sampler.selection is Selection.k_means and not spec.kernel.is_centered:
         s, _ = family_of(sampler).largest(spec)
         return 8 * k_means.dense_entries(n if sampler.rows is None else sampler.rows, d, s)

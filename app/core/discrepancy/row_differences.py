@@ -60,9 +60,9 @@ class RowDifferences:
         self, kernel: ShiftInvariantKernel, rows: Matrix, use: Use, threads: int = 1, pause: Pause = no_pause
     ) -> None:
         self._is_complex, self._threads = use.is_complex, threads
-        seen = use.round_entries(rows)
+        self._rows = use.round_entries(rows)
         # Only differences matter, and phases of small numbers keep more digits.
-        self._rows = seen - seen.mean(axis=0)
+        self._rows -= self._rows.mean(axis=0)
         n, d = rows.shape
         self._gram = np.empty((n, n))
 

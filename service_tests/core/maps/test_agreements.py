@@ -49,9 +49,9 @@ def test_rows_are_compared_some_at_a_time_with_the_same_bits(monkeypatch: pytest
     x, y = rows(40, seed=2), rows(40, seed=3)
     whole, sizes, agreements = sampling.similarity(x, y, by, 1.0), list[int](), type(sampling).agreements
 
-    def count(feature_map: Any, x: Any, y: Any, by: Any) -> Any:
+    def count(feature_map: Any, x: Any, y: Any, *rest: Any) -> Any:
         sizes.append(x.size + y.size)
-        return agreements(feature_map, x, y, by)
+        return agreements(feature_map, x, y, *rest)
 
     monkeypatch.setattr(type(sampling), "agreements", count)
     monkeypatch.setattr(weighted_minhash, "_ENTRIES_PER_BLOCK", 30)
