@@ -102,12 +102,10 @@ _MOST_MADE_DENSE = 1500
 def _bytes_made_dense(spec: MapSpec, dataset: DatasetRecord) -> int:
     """Return the bytes of the rows of a dataset that are made dense, in float64, to learn from them."""
     (n, d), sampler = dataset.shape, spec.sampler
-    if not (dataset.sparse or isinstance(sampler, FrequencySampler)):
-        return 0
     if isinstance(sampler, Landmarks) and sampler.selection is Selection.k_means and not spec.kernel.is_centered:
         s, _ = family_of(sampler).largest(spec)
-        return 8 * k_means.dense_entries(n if sampler.rows is None else sampler.rows, d, s)
-    if not (spec.kernel.is_centered or isinstance(sampler, FrequencySampler)):
+        return 8 * k_means.dense_entries(n if sampler.rows is None else sampler.rows, d, s, dataset.sparse)
+    if not (isinstance(sampler, FrequencySampler) or (dataset.sparse and spec.kernel.is_centered)):
         return 0
     return 8 * d * (n if spec.kernel.is_centered else min(n, _MOST_MADE_DENSE))
 

@@ -91,7 +91,12 @@ def test_building_takes_the_memory_of_sparse_rows_that_are_made_dense(http: http
 
 def test_building_takes_the_memory_of_dense_rows_in_float64(http: httpx.Client, name: str) -> None:
     assert put_dataset(http, name, np.eye(40, 5000, dtype=np.uint8)).status_code == 201
-    sampler = {"kind": "weighted", "base": {"kind": "monte_carlo"}, "dataset": name}
-    spec = {"input_dim": 5000, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "s": 4, "sampler": sampler}
-    assert dry_run(http, name, spec).json()["building_bytes"] >= 4 * (4 + 8) * 40 * 5000
+    usual = {"input_dim": 5000, "kernel": {"kind": "gaussian", "length_scale": 1.0}, "s": 4}
+    for sampler, is_wide in (
+        ({"kind": "weighted", "base": {"kind": "monte_carlo"}}, True),
+        ({"kind": "landmarks", "selection": "k_means"}, True),
+        ({"kind": "landmarks", "selection": "uniform"}, False),
+    ):
+        spec = {**usual, "sampler": {**sampler, "dataset": name}}
+        assert (dry_run(http, name, spec).json()["building_bytes"] >= 4 * (4 + 8) * 40 * 5000) == is_wide, sampler
     assert http.delete(f"/v1/datasets/{name}").status_code == 204

@@ -102,10 +102,12 @@ _STEPS = 10
 _ROWS, _ROWS_PER_LANDMARK, _MOST_ENTRIES = 1 << 14, 16, 1 << 25
 
 
-def dense_entries(n: int, d: int, s: int) -> int:
-    """Return how many entries of sparse rows, (n, d), `select` makes dense for s landmarks."""
+def dense_entries(n: int, d: int, s: int, are_sparse: bool) -> int:
+    """Return how many entries of rows, (n, d), `select` compares in dense form, in float64, for s landmarks."""
     entries = d * min(n, max(_ROWS, _ROWS_PER_LANDMARK * s))
-    return entries if entries <= _MOST_ENTRIES else 0
+    if are_sparse:
+        return entries if entries <= _MOST_ENTRIES else 0
+    return min(entries, max(_MOST_ENTRIES, s * d))
 
 
 def select(kernel: AnyKernel, rows: Rows, s: int, rng: Rng, progress: Progress, threads: int) -> Selected:
