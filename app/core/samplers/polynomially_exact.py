@@ -105,7 +105,8 @@ class PolynomiallyExact(FrequencySampler):
                 "/sampler/candidates",
             )
         candidates, weights = candidates[weights > 0], weights[weights > 0]
-        warnings = reach_warnings(reach_of(candidates, weights))
+        # A single point has no reach.
+        warnings = reach_warnings(reach_of(candidates, weights)) if len(weights) > 1 else ()
         if self.degree < 2:
             warnings = (
                 f"degree {self.degree} leaves the spread of the {len(weights)} frequencies, and so the kernel, to "
