@@ -172,9 +172,9 @@ def sinc_gradients(
     """
     coordinates, sines, cosines = points
     targets, target_sines, target_cosines = moving
-    d = box.shape[0]
-    factors, slopes, before = np.empty((d, _LANES)), np.empty((d, _LANES)), np.empty((d, _LANES))
-    lanes, summed = np.empty(_LANES), np.empty((d, _LANES))
+    d, n_lanes = box.shape[0], min(_LANES, coordinates.shape[1])
+    factors, slopes, before = np.empty((d, n_lanes)), np.empty((d, n_lanes)), np.empty((d, n_lanes))
+    lanes, summed = np.empty(n_lanes), np.empty((d, n_lanes))
     for m in range(sums.shape[0]):
         sums[m] = 0.0
         summed[:] = 0.0
@@ -183,7 +183,7 @@ def sinc_gradients(
             many, held = slice(start, start + width), slice(width)
             lanes[:] = 1.0
             for j in range(d):
-                for k in range(_LANES):
+                for k in range(n_lanes):
                     before[j, k] = lanes[k]
                 one = targets[j, first + m], target_sines[j, first + m], target_cosines[j, first + m]
                 others = coordinates[j, many], sines[j, many], cosines[j, many]
@@ -197,7 +197,7 @@ def sinc_gradients(
                 _collect(before[j, held], slopes[j, held], factors[j, held], lanes[held], summed[j, held])
         for j in range(d):
             total = 0.0
-            for k in range(_LANES):
+            for k in range(n_lanes):
                 total += summed[j, k]
             gradients[m, j] = box[j] * total
 

@@ -68,6 +68,8 @@ def _squares(row: Matrix, y: Matrix, factors: Matrix, start: int, n_rows: int, o
 _MOST_SUBSETS = 1 << 16
 # Entries of a block of rows by subsets, which bounds the memory for norms.
 _ENTRIES_PER_BLOCK = 1 << 20
+# Multiplications that take as long as adding a square to the norm over a subset, for dense rows and for sparse ones.
+_OPERATIONS_PER_SQUARE, _OPERATIONS_PER_SPARSE_SQUARE = 8, 80
 # Limit on the coordinates named by all placements of `windows` together.
 _MOST_COORDINATES = 1 << 18
 
@@ -195,7 +197,8 @@ class Anova(ShiftInvariantKernel):
 
     def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
         """Return the error in length scales, on each row's subset of largest norm: its kernel is affected first."""
-        return OfLengthScales(dtype, np.asarray(self.length_scale, np.float64), self._largest_norms, is_sum=False)
+        scales = np.asarray(self.length_scale, np.float64)
+        return OfLengthScales(dtype, scales, self._largest_norms, False, self._norm_operations)
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning for the first pair of subsets that name the same coordinates, if there is one."""
@@ -264,6 +267,14 @@ class Anova(ShiftInvariantKernel):
             largest = of_subsets.max(axis=0)  # sparse for sparse rows
             found[block] = largest if isinstance(largest, np.ndarray) else largest.toarray().reshape(-1)
         return np.sqrt(found)
+
+    def _norm_operations(self, rows: Rows) -> int:
+        """Return the cost of `_largest_norms`, counted in multiplications of a matrix product."""
+        named, places, _ = self._places.named
+        if isinstance(rows, np.ndarray):
+            return _OPERATIONS_PER_SQUARE * int(rows.shape[0]) * len(places)
+        of_entries: Whole = np.bincount(places)[of_columns(rows, named).indices]
+        return _OPERATIONS_PER_SPARSE_SQUARE * int(of_entries.sum())
 
     def _scale(self, subset: tuple[int, ...]) -> LengthScale:
         scale = self.length_scale

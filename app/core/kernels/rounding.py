@@ -58,6 +58,10 @@ class Rounding(ABC):
     def sizes(self, rows: Rows) -> Matrix:
         """Estimate how far the kernels of each row (n, d) are off when it is rounded, (n,)."""
 
+    def operations(self, rows: Rows) -> int:
+        """Return the cost of `sizes`, counted in multiplications of a matrix product; 0 if features cost more."""
+        return 0
+
     @abstractmethod
     def warning(self, row: Rows, size: float) -> Told:
         """Return the warning about a row (1, d) whose error is `size`."""
@@ -82,13 +86,20 @@ class OfLengthScales(Rounding):
         scales: σ, (), or σ_j, (d,).
         size_of: function that returns norms of rows (n, d), in the kernel's metric, (n,).
         is_sum: whether the norm is a sum of magnitudes; otherwise it is at most the root of a sum of squares.
+        operations_of: function that returns `operations` of rows; None if they do not matter.
     """
 
     def __init__(
-        self, dtype: np.dtype[np.floating], scales: Matrix, size_of: Callable[[Rows], Matrix], is_sum: bool
+        self,
+        dtype: np.dtype[np.floating],
+        scales: Matrix,
+        size_of: Callable[[Rows], Matrix],
+        is_sum: bool,
+        operations_of: Callable[[Rows], int] | None = None,
     ) -> None:
         super().__init__(dtype)
         self._scales, self._size_of, self._is_sum = scales, size_of, is_sum
+        self._operations_of = operations_of
         # Capped so that the square is finite.
         self._most_squares = min(MOST / self.epsilon * float(scales.min()), 1e154) ** 2
 
@@ -96,6 +107,10 @@ class OfLengthScales(Rounding):
         """Return whether the sum of all squares, times d if `is_sum`, a bound on any squared norm, is too large."""
         values = stored_values(rows).reshape(-1)
         return not np.vdot(values, values) * (rows.shape[1] if self._is_sum else 1) <= self._most_squares
+
+    def operations(self, rows: Rows) -> int:
+        """Return the cost of the norms, if it matters."""
+        return 0 if self._operations_of is None else self._operations_of(rows)
 
     def sizes(self, rows: Rows) -> Matrix:
         """Return the spacing of numbers at each row, in length scales."""

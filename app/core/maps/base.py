@@ -243,6 +243,10 @@ class FeatureMap(ABC):
         """
         return coarseness_warnings(self._rounding, rows, self.rounds_exact_rows, called)
 
+    def warning_operations(self, rows: Rows) -> int:
+        """Return the cost of `warnings`, counted in multiplications of a matrix product; 0 if features cost more."""
+        return 0 if self._rounding is None else self._rounding.operations(rows)
+
     @cached_property
     def _rounding(self) -> Rounding | None:
         return self.spec.kernel.rounding(self.spec.numpy_dtype)

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from app.core.errors import InvalidInput
+from app.core.maps import make_map
 from service_tests.cases import each
 from service_tests.core.kernels.sums import SCALES, SUBSETS, WEIGHTS, D, anova, windows
 from service_tests.core.specs import fourier, kernel, refusal, spec
@@ -107,3 +109,13 @@ def test_kernels_with_equal_windows_share_their_places() -> None:
     one, other, different = (made.blocks(72)[0].coordinates for made in kernels)
     assert one is other
     assert different == (*range(3), *range(8, 11), *range(16, 19), *range(24, 27))
+
+
+@each("form", [np.array, csr_array])
+def test_warnings_count_the_norms_of_rows_over_all_subsets(form: Any) -> None:
+    rows = np.random.default_rng(2).integers(0, 2, (30, D)).astype(np.float64)
+    feature_map = make_map(spec(input_dim=D, kernel=anova(), s=12))
+    squares = sum(30 * len(subset) if form is np.array else rows[:, subset].sum() for subset in SUBSETS)
+    counted = feature_map.warning_operations(form(rows))
+    assert counted == squares * (8 if form is np.array else 80)
+    assert feature_map.operations(form(rows)) > counted

@@ -340,8 +340,8 @@ class FourierMap(FeatureMap):
         self._in_range(pointer, rows, first)
 
     def operations(self, rows: Rows) -> int:
-        """Return the cost of the projection, counted in multiplications of a matrix product."""
-        return self._projection.operations(rows)
+        """Return the cost of the projection and of warnings, counted in multiplications of a matrix product."""
+        return self._projection.operations(rows) + self.warning_operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute inner products of the features, Σ_l z_l(x) z̄_l(y), times signature_l if there is a signature."""

@@ -399,8 +399,8 @@ class LandmarkMap(FeatureMap):
         self._features.check(self.prepare_rows(rows, pointer, first))
 
     def operations(self, rows: Rows) -> int:
-        """Return the cost of kernel values and of the product with the root, in multiplications of a matrix product."""
-        return self._features.operations(rows)
+        """Return the cost of kernel values, products with the root, and warnings, in multiplications of a product."""
+        return self._features.operations(rows) + self.warning_operations(rows)
 
     def gram(self, x: Rows, y: Rows, pause: Pause = no_pause) -> Array:
         """Compute inner products of the features, (n, m)."""
