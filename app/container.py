@@ -91,7 +91,7 @@ class Container:
         self.duplicates = IndexDuplicates(index_store, self.indexes, images, self.jobs, limits, threads)
         self.copies = IndexCopies(index_store, self.indexes, self.maps, self.index_upserts, self.jobs)
         self.recall = IndexRecall(index_store, self.indexes, images, self.jobs, limits, threads)
-        self.adviser = Adviser(self.maps, self.datasets, threads)
+        self.adviser = Adviser(self.maps, self.datasets, limits, threads)
         self.index_creation = IndexCreation(index_store, self.indexes, self.adviser, self.jobs, limits)
 
     def _read_store_info(self) -> StoreInfo:

@@ -65,6 +65,7 @@ class Adviser(NamedTuple):
 
     maps: Maps
     datasets: Datasets
+    limits: Limits
     threads: int
     """Number of threads that the advice may use; the measured times are for this number."""
 
@@ -82,6 +83,7 @@ class Adviser(NamedTuple):
         rows = given.rows["vectors"]
         with at_their_datasets(given.references):
             check(feature_map, int(rows.shape[0]), options.k)
+        self.limits.check_operations(feature_map.warning_operations(rows))
 
         def run(progress: Progress) -> Finding[Advice]:
             with subject.in_use(), at_their_datasets(given.references):
@@ -120,6 +122,7 @@ class Measurements(NamedTuple):
         with at_their_datasets(given.references):
             diagnostic.check(feature_map, rows)
         self.limits.check_result(diagnostic.made_rows_bytes(feature_map))
+        self.limits.check_operations(sum(map(feature_map.warning_operations, rows.values())))
 
         def run(progress: Progress) -> Finding[Mapping[str, object]]:
             with subject.in_use(), at_their_datasets(given.references):

@@ -42,6 +42,7 @@ from app.core.recommendations.candidates import (
     RecommendationOptions,
     Wanted,
     at_multiples,
+    column_counts,
     fitting,
     learned_from,
     recommended_bytes,
@@ -50,6 +51,7 @@ from app.core.recommendations.candidates import (
 from app.core.recommendations.drawing import drawing
 from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommend
+from app.core.samplers.learning import LearningFields
 from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
@@ -164,6 +166,8 @@ _MOST_SCALES, _MANY_ENTRIES = 4, 1 << 21
 # Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and samplers that are tried
 # if a request names none.
 _PER_BLOCK, _SUGGESTED = 1 << 18, range(12)
+# And for a side of a box that a sampler learns on, for each number of columns.
+_PER_SIDE = 1 << 17
 
 
 def _gate(seed: int, has_input: bool) -> Gate:
@@ -192,6 +196,17 @@ def _at_place(place: str) -> Iterator[None]:
         if not (place and kernel):
             raise
         raise InvalidInput(error.detail, f"/kernel/{place}{rest}") from error
+
+
+def _operations(asked: Wanted, kernel: Kernel, rows: Rows) -> int:
+    """Return the cost of checking all specs of a kernel, and of warnings about the rows, in multiplications."""
+    width = int(rows.shape[1])
+    blocks = len(kernel.blocks(width)) if isinstance(kernel, ShiftInvariantKernel) else 1
+    of_specs = _PER_BLOCK * blocks * len(asked.samplers or _SUGGESTED)
+    boxes = sum(isinstance(one, LearningFields) and one.box is not None for one in asked.samplers or ())
+    of_boxes = _PER_SIDE * width * boxes * len(column_counts(asked))
+    rounding = kernel.rounding(_DTYPE)
+    return of_specs + of_boxes + (0 if rounding is None else rounding.operations(rows))
 
 
 class Recommendations(NamedTuple):
@@ -273,8 +288,7 @@ class Recommendations(NamedTuple):
                         multiples = _MULTIPLES
                 kernel.check(width)
                 at = at_multiples(kernel, multiples)
-                blocks = len(kernel.blocks(width)) if isinstance(kernel, ShiftInvariantKernel) else 1
-                operations += _PER_BLOCK * blocks * len(at) * len(asked.samplers or _SUGGESTED)
+                operations += _operations(asked, kernel, task.rows) * len(at)
                 self.limits.check_operations(operations)
                 every += at
         return [*dict.fromkeys(every)]

@@ -20,6 +20,7 @@ from app.core.arrays import (
     row_numbers,
     stored_values,
 )
+from app.core.progress import Pause, between, no_pause
 
 MOST = 1e-3
 """Largest error (`Rounding.sizes`) about which a client is not warned."""
@@ -102,6 +103,11 @@ class OfLengthScales(Rounding):
         self._operations_of = operations_of
         # Capped so that the square is finite.
         self._most_squares = min(MOST / self.epsilon * float(scales.min()), 1e154) ** 2
+
+    def blocks(self, rows: Rows) -> Iterator[slice]:
+        """Return an iterator over blocks of few rows if their norms cost much."""
+        most = rows.shape[0] * _OPERATIONS_PER_BLOCK // max(1, self.operations(rows))
+        return (part for block in super().blocks(rows) for part in row_blocks(block.stop, most, block.start))
 
     def may_matter(self, rows: Rows) -> bool:
         """Return whether the sum of all squares, times d if `is_sum`, a bound on any squared norm, is too large."""
@@ -256,9 +262,13 @@ def _farthest(row: Rows, sizes: Floats) -> int:
 
 # Entries of a block of rows that is checked at a time.
 _ENTRIES_PER_BLOCK = 1 << 18
+# Multiplications that the norms of a block take, a tenth of a second.
+_OPERATIONS_PER_BLOCK = 1 << 29
 
 
-def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: bool, called: str) -> tuple[str, ...]:
+def coarseness_warnings(
+    rounding: Rounding | None, rows: Rows, counts_exact: bool, called: str, pause: Pause = no_pause
+) -> tuple[str, ...]:
     """Return a warning if a dtype is too coarse for checked and preprocessed rows (n, d), by the kernel's `rounding`.
 
     Most rows need none; they cost no more than the sum of the squares of their entries, or a subtraction of the center.
@@ -269,6 +279,7 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
         counts_exact: whether rows that the dtype holds exactly count too. The phases w·x of a Fourier map lose digits
             of such rows; differences with landmarks do not.
         called: name of the rows in the request.
+        pause: called between blocks of rows.
     """
     if rounding is None:
         return ()
@@ -277,7 +288,7 @@ def coarseness_warnings(rounding: Rounding | None, rows: Rows, counts_exact: boo
         return ()
     worst, largest, count = 0, 0.0, 0
     with np.errstate(over="ignore"):
-        for block in rounding.blocks(rows):
+        for block in between(rounding.blocks(rows), pause):
             sizes = rounding.sizes(rows[block])
             if not counts_exact:
                 sizes[~_is_rounded(rows[block], rounding.dtype)] = 0

@@ -170,12 +170,13 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     if wanted < len(others):
         others = others[sample_rows(len(others), wanted, _stream(spec.seed, 1))]
-    return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}"))
+    pause = partial(building.progress.checkpoint, lambda: building.progress.restore() or b"")
+    return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}", pause))
 
 
-def too_coarse(spec: BaseSpec, rows: Rows, called: str) -> tuple[str, ...]:
+def too_coarse(spec: BaseSpec, rows: Rows, called: str, pause: Pause = no_pause) -> tuple[str, ...]:
     """Return a warning if the dtype of the map is too coarse for some of the rows that landmarks come from."""
-    return coarseness_warnings(spec.kernel.rounding(spec.numpy_dtype), rows, False, called)
+    return coarseness_warnings(spec.kernel.rounding(spec.numpy_dtype), rows, False, called, pause)
 
 
 def freeze_selection(
