@@ -42,7 +42,6 @@ from app.core.recommendations.candidates import (
     RecommendationOptions,
     Wanted,
     at_multiples,
-    column_counts,
     fitting,
     learned_from,
     recommended_bytes,
@@ -51,7 +50,6 @@ from app.core.recommendations.candidates import (
 from app.core.recommendations.drawing import drawing
 from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommend
-from app.core.samplers.learning import LearningFields
 from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
 from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
@@ -166,8 +164,6 @@ _MOST_SCALES, _MANY_ENTRIES = 4, 1 << 21
 # Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and samplers that are tried
 # if a request names none.
 _PER_BLOCK, _SUGGESTED = 1 << 18, range(12)
-# And for a side of a box that a sampler learns on, for each number of columns.
-_PER_SIDE = 1 << 17
 
 
 def _gate(seed: int, has_input: bool) -> Gate:
@@ -203,10 +199,8 @@ def _operations(asked: Wanted, kernel: Kernel, rows: Rows) -> int:
     width = int(rows.shape[1])
     blocks = len(kernel.blocks(width)) if isinstance(kernel, ShiftInvariantKernel) else 1
     of_specs = _PER_BLOCK * blocks * len(asked.samplers or _SUGGESTED)
-    boxes = sum(isinstance(one, LearningFields) and one.box is not None for one in asked.samplers or ())
-    of_boxes = _PER_SIDE * width * boxes * len(column_counts(asked))
     rounding = kernel.rounding(_DTYPE)
-    return of_specs + of_boxes + (0 if rounding is None else rounding.operations(rows))
+    return of_specs + (0 if rounding is None else rounding.operations(rows))
 
 
 class Recommendations(NamedTuple):

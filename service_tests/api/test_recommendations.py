@@ -122,14 +122,11 @@ def test_bad_requests_are_refused_by_name(http: httpx.Client, members: dict[str,
     assert_problem(http, recommend(http, **members), 422, "invalid-input", pointer)
 
 
-def test_summands_of_kernels_and_boxes_count_and_equal_kernels_and_samplers_do_so_once(http: httpx.Client) -> None:
+def test_summands_of_kernels_count_and_equal_kernels_and_samplers_do_so_once(http: httpx.Client) -> None:
     windows = {"image_shape": [128, 256], "patch_shape": [1, 1]}
     kernels = [{"kind": "anova", "length_scale": 1 + i / 10, "windows": windows} for i in range(10)]
     wide: dict[str, Any] = {"vectors": np.ones((4, 1 << 15)).tolist(), "multiples": [1 + i / 100 for i in range(10)]}
     answer = recommend(http, kernel=kernels, samplers=[{"kind": "monte_carlo"}], **wide)
-    assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
-    boxes = [{"kind": "weighted", "box": 1e-4 * i, "base": {"kind": "monte_carlo"}} for i in range(1, 11)]
-    answer = recommend(http, kernel=[FIXED], samplers=boxes, **wide)
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
     once, twice = (
         recommend(http, kernel=[FIXED] * n, samplers=[{"kind": "halton"}] * n).raise_for_status().json()["ranked"]

@@ -231,8 +231,8 @@ class LearningFields(Frozen):
         if self.box_scale is None:
             raise InvalidInput("expected a number as box_scale, got null", "/sampler/box_scale")
         check_entries(self.box, input_dim, "the box", "/sampler/box", ", or one")
-        if self.dataset is None:
-            self._discrepancy(kernel, self._sides(input_dim), 1)
+        if self.dataset is None:  # specs are read often: the discrepancy itself would take seconds for a wide box
+            self._scaled_box(kernel, self._sides(input_dim))
 
     def learning(self, kernel: SpectralKernel, input_dim: int, building: Building) -> Learning:
         """Return the discrepancy to minimise, with its scales and rows.
@@ -283,24 +283,31 @@ class LearningFields(Frozen):
     def _sides(self, input_dim: int) -> Matrix:
         return np.broadcast_to(np.asarray(self.box, dtype=np.float64), (input_dim,))
 
-    def _discrepancy(self, kernel: ProductKernel, sides: Matrix, threads: int) -> BoxDiscrepancy:
-        """Return the discrepancy on the scaled box; InvalidInput if nothing can be learned there."""
+    @property
+    def _box_pointer(self) -> str:
+        return "/sampler/box" if self.dataset is None and (self.box_scale or 1.0) <= 1 else "/sampler/box_scale"
+
+    def _scaled_box(self, kernel: ProductKernel, sides: Matrix) -> Matrix:
+        """Return the sides of the scaled box, (d,); InvalidInput if they are too many, or too long for the kernel."""
         check_panels(len(sides))
         factor = 1.0 if self.box_scale is None else self.box_scale
-        pointer = "/sampler/box" if self.dataset is None and factor <= 1 else "/sampler/box_scale"
         with np.errstate(over="ignore"):  # an infinite side is too wide
             box = sides * factor
             wide = np.flatnonzero(~((box / kernel.scales(len(box)) <= _WIDEST) & np.isfinite(box)))
         if wide.size:
             raise InvalidInput(
                 f"expected a box of up to {_WIDEST:.0e} kernel scales, got {box[wide[0]]:.3g} in entry {wide[0]}",
-                pointer,
+                self._box_pointer,
             )
-        measure = BoxDiscrepancy(kernel, box, threads)
+        return box
+
+    def _discrepancy(self, kernel: ProductKernel, sides: Matrix, threads: int) -> BoxDiscrepancy:
+        """Return the discrepancy on the scaled box; InvalidInput if nothing can be learned there."""
+        measure = BoxDiscrepancy(kernel, self._scaled_box(kernel, sides), threads)
         if math.exp(measure.log_energy) < _LEAST_ENERGY:
             raise InvalidInput(
                 f"the kernel is nearly 0 on this box, its mean square below {_LEAST_ENERGY:.0e}: take a smaller one",
-                pointer,
+                self._box_pointer,
             )
         return measure
 

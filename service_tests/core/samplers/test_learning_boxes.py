@@ -9,6 +9,7 @@ from scipy import sparse
 from app.core.arrays import Rows
 from app.core.building import Building
 from app.core.errors import InvalidInput
+from app.core.samplers import learning
 from app.core.samplers.learning import of_a_box
 from service_tests.cases import each
 from service_tests.core.combinations import Fields, rows, with_rows
@@ -19,7 +20,7 @@ from service_tests.core.samplers.learned import (
     every,
     on,
 )
-from service_tests.core.specs import kernel, refusal
+from service_tests.core.specs import kernel, refusal, spec
 
 
 @every
@@ -95,3 +96,16 @@ def test_what_has_no_meaning_is_refused(over: Fields) -> None:
     with pytest.raises(InvalidInput, match="got inf in entry") as caught:
         built(**members | {"sampler": fields | {"box": 1e300, "box_scale": 1e300}})
     assert caught.value.pointer == "/sampler/box_scale"
+
+
+@every
+def test_a_box_on_which_the_kernel_is_nearly_0_is_refused_when_building(
+    over: Fields, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = on(over | {"box": [1e8] * 40}, d=40)
+    with monkeypatch.context() as patched:
+        patched.setattr(learning, "BoxDiscrepancy", lambda *_: pytest.fail("a spec that is only read"))
+        spec(**members)
+    with pytest.raises(InvalidInput, match="nearly 0 on this box") as caught:
+        built(**members)
+    assert caught.value.pointer == "/sampler/box"
