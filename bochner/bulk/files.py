@@ -89,6 +89,8 @@ def found(url: str, suffixes: tuple[str, ...]) -> list[File]:
         listed = {path: filesystem.info(path)} if is_one else filesystem.find(path, detail=True)
     except (OSError, ValueError, NotImplementedError) as error:
         raise Refused(f"{url}: {said(error)}") from None
+    if is_one and not path.endswith(suffixes):
+        raise Refused(f"{url}: expected a name that ends in {', '.join(suffixes)}")
     files = []
     for one, told in sorted(listed.items()):
         # Keys of an object store may have empty parts; local paths have none.

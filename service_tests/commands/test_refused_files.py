@@ -67,6 +67,7 @@ def test_another_map_another_output_or_another_run_is_not_mixed_in(
         ((tmp_path / "x.npy", out), "was begun with map sha256:"),
         ((tmp_path / "x.npy", tmp_path / "x.npy"), "lie within each other"),
         ((tmp_path / "none", tmp_path / "new"), "there is nothing"),
+        ((tmp_path / "mine" / "letter.txt", tmp_path / "new"), "expected a name that ends in .parquet, "),
         ((tmp_path / "x.npy", tmp_path / "mine"), "has files already"),
     ):
         found = ran(running, map_name, *options)
