@@ -161,9 +161,9 @@ _MULTIPLES = 0.5, 1.0, 2.0
 # Most length scales that a request takes from rows: two ways, in two metrics. Each takes a second or two, and as much
 # again for so many entries of sparse rows.
 _MOST_SCALES, _MANY_ENTRIES = 4, 1 << 21
-# Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and samplers that are tried
-# if a request names none.
-_PER_BLOCK, _SUGGESTED = 1 << 18, range(12)
+# Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and for each number of the
+# kernel, such as the length scale of a column; and samplers that are tried if a request names none.
+_PER_BLOCK, _PER_NUMBER, _SUGGESTED = 1 << 18, 1 << 12, range(12)
 
 
 def _gate(seed: int, has_input: bool) -> Gate:
@@ -198,7 +198,8 @@ def _operations(asked: Wanted, kernel: Kernel, rows: Rows) -> int:
     """Return the cost of checking all specs of a kernel, and of warnings about the rows, in multiplications."""
     width = int(rows.shape[1])
     blocks = len(kernel.blocks(width)) if isinstance(kernel, ShiftInvariantKernel) else 1
-    of_specs = _PER_BLOCK * blocks * len(asked.samplers or _SUGGESTED)
+    numbers = sum(len(of_columns) for _, of_columns in kernel if isinstance(of_columns, tuple))
+    of_specs = (_PER_BLOCK * blocks + _PER_NUMBER * numbers) * len(asked.samplers or _SUGGESTED)
     rounding = kernel.rounding(_DTYPE)
     return of_specs + (0 if rounding is None else rounding.operations(rows))
 

@@ -122,11 +122,15 @@ def test_bad_requests_are_refused_by_name(http: httpx.Client, members: dict[str,
     assert_problem(http, recommend(http, **members), 422, "invalid-input", pointer)
 
 
-def test_summands_of_kernels_count_and_equal_kernels_and_samplers_do_so_once(http: httpx.Client) -> None:
+def test_summands_and_scales_of_kernels_count_and_equal_kernels_and_samplers_do_so_once(http: httpx.Client) -> None:
     windows = {"image_shape": [128, 256], "patch_shape": [1, 1]}
     kernels = [{"kind": "anova", "length_scale": 1 + i / 10, "windows": windows} for i in range(10)]
     wide: dict[str, Any] = {"vectors": np.ones((4, 1 << 15)).tolist(), "multiples": [1 + i / 100 for i in range(10)]}
     answer = recommend(http, kernel=kernels, samplers=[{"kind": "monte_carlo"}], **wide)
+    assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
+    scales = [{"kind": "gaussian", "length_scale": [1 + i] * (1 << 15)} for i in range(10)]
+    grids = [{"kind": "subsampled_grid", "points_per_dim": i} for i in range(2, 52)]
+    answer = recommend(http, kernel=scales, samplers=grids, **wide)
     assert assert_problem(http, answer, 413, "too-large")["limit"] == "max_operations"
     once, twice = (
         recommend(http, kernel=[FIXED] * n, samplers=[{"kind": "halton"}] * n).raise_for_status().json()["ranked"]
