@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -203,6 +204,11 @@ def between(parts: Iterable[Part], pause: Pause) -> Iterator[Part]:
 def begin_anew() -> bytes:
     """Return the state of work that keeps no state: empty."""
     return b""
+
+
+def pause_of(progress: Progress) -> Pause:
+    """Return a pause of work that has no state yet: the state that an earlier attempt has left is kept."""
+    return partial(progress.checkpoint, lambda: progress.restore() or begin_anew())
 
 
 def pack_arrays(**arrays: NDArray[Any]) -> bytes:

@@ -198,7 +198,7 @@ class Anova(ShiftInvariantKernel):
     def rounding(self, dtype: np.dtype[np.floating]) -> OfLengthScales:
         """Return the error in length scales, on each row's subset of largest norm: its kernel is affected first."""
         scales = np.asarray(self.length_scale, np.float64)
-        return OfLengthScales(dtype, scales, self._largest_norms, False, self._norm_operations)
+        return OfLengthScales(dtype, scales, self._largest_norms, is_sum=False, operations_of=self._norm_operations)
 
     def warnings(self) -> tuple[str, ...]:
         """Return a warning for the first pair of subsets that name the same coordinates, if there is one."""

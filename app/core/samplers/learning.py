@@ -15,7 +15,7 @@ from app.core.discrepancy.row_differences import RowDifferences
 from app.core.errors import InvalidInput
 from app.core.kernels.base import Positive, ProductKernel, ScaledKernel, SpectralKernel
 from app.core.model import NAME_PATTERN, Frozen, check_entries
-from app.core.progress import Pause
+from app.core.progress import Pause, pause_of
 from app.core.samplers.base import FrequencySet, SizeAdvice
 
 # A quarter of the rows, but at most 1,000, is held out: enough to distinguish sets that differ by a percent or two.
@@ -260,13 +260,8 @@ class LearningFields(Frozen):
         """Prepare learning on the differences of a sample of rows, which is always the same sample."""
         if not isinstance(kernel, ScaledKernel):
             raise AssertionError("check_differences() lets no such kernel through")
-        progress = building.progress
         some = dense(rows.learned[sample_rows(rows.learned.shape[0], MOST_ROWS, _SAMPLE_STREAM)])
-
-        def pause() -> None:
-            progress.checkpoint(lambda: progress.restore() or b"")
-
-        measure = RowDifferences(kernel, some, building.use, building.threads, pause)
+        measure = RowDifferences(kernel, some, building.use, building.threads, pause_of(building.progress))
         return Learning(measure, kernel.scales(some.shape[1]), rows)
 
     def _ranges(self, rows: Rows) -> Matrix:

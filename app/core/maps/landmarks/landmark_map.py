@@ -24,7 +24,7 @@ from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
 from app.core.norms import squared_norms
 from app.core.panels import add_products
-from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, pack_arrays, unpack_arrays
+from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, pack_arrays, pause_of, unpack_arrays
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -170,8 +170,8 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     if wanted < len(others):
         others = others[sample_rows(len(others), wanted, _stream(spec.seed, 1))]
-    pause = partial(building.progress.checkpoint, lambda: building.progress.restore() or b"")
-    return Split(rows[others], rows[apart], too_coarse(spec, found, f"dataset {sampler.dataset!r}", pause))
+    doubts = too_coarse(spec, found, f"dataset {sampler.dataset!r}", pause_of(building.progress))
+    return Split(rows[others], rows[apart], doubts)
 
 
 def too_coarse(spec: BaseSpec, rows: Rows, called: str, pause: Pause = no_pause) -> tuple[str, ...]:
