@@ -232,11 +232,11 @@ def similarity_of_vectors(
 
 
 def similarity_of_codes(
-    hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None, limits: Limits
+    hashing: FeatureMap, x: Codes, y: Codes, by: Encoder, gamma: float | None, limits: Limits, pause: Pause = no_pause
 ) -> Answer:
     """Estimate the kernel of row i of x with row i of y from codes that are encoded by `by`."""
     _check_pairs(x, y, limits)
-    return {**hashing.similarity_of_codes(x, y, by, gamma)}
+    return {**hashing.similarity_of_codes(x, y, by, gamma, pause)}
 
 
 def _check_pairs(x: Rows | Codes, y: Rows | Codes, limits: Limits) -> None:

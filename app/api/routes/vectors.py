@@ -163,7 +163,7 @@ async def similarity(
         by, came = _PAIRS[form.media_type](body, feature_map, by, of)
         doubts = feature_map.similarity_warnings()
         if isinstance(came, tuple):
-            return vectors.similarity_of_codes(feature_map, *came, by, gamma, context.limits), doubts
+            return vectors.similarity_of_codes(feature_map, *came, by, gamma, context.limits, end_if_left), doubts
         given = context.datasets.read_rows(came, feature_map.spec.gate)
         rows = given.rows
         with at_their_datasets(given.references):

@@ -181,9 +181,11 @@ class Encoder(NamedTuple):
 
     def unpack(self, codes: Codes, s: int) -> Codes:
         """Unpack codes of the encoding `packed`, uint8 (n, ⌈s·bits/8⌉), to one code per hash, (n, s)."""
-        bits = np.unpackbits(codes, axis=1, count=s * self.bits, bitorder="little")
-        whole = np.packbits(bits.reshape(len(codes), s, self.bits), axis=2, bitorder="little").astype(np.uint16)
-        unpacked: Codes = whole[..., 0] if whole.shape[2] == 1 else whole[..., 0] | whole[..., 1] << 8
+        # A code of up to 16 bits begins in one byte and ends within the next two.
+        octets = np.pad(codes, ((0, 0), (0, 2))).astype(np.uint32)
+        words = octets[:, :-2] | octets[:, 1:-1] << 8 | octets[:, 2:] << 16
+        first, shift = np.divmod(np.arange(s, dtype=np.uint32) * self.bits, 8)
+        unpacked: Codes = (words[:, first] >> shift & (1 << self.bits) - 1).astype(np.uint16)
         return unpacked
 
 

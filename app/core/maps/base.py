@@ -313,7 +313,9 @@ class FeatureMap(ABC):
         """
         raise self.refusal(Gives.codes)
 
-    def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity_of_codes(
+        self, x: Codes, y: Codes, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return estimates of the kernel from codes that `by` has written; see `similarity`."""
         raise self.refusal(Gives.codes)
 

@@ -216,13 +216,17 @@ class WeightedMinHashMap(FeatureMap):
         of_rbf = {"rbf_bias": link_bias, "rbf_interval": estimates.rbf_interval(of_mean, link_bias, gamma)}
         return answer | {"rbf_exact": rbf, "bias": bias, "interval": interval} | of_rbf
 
-    def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity_of_codes(
+        self, x: Codes, y: Codes, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return estimates from codes that `by` has written."""
-        s = self.n_output
-        if by.encoding is Encoding.packed:
-            x, y = (by.unpack(rows, s) for rows in (x, y))
-        odd_x, odd_y = (estimates.odd_codes(by, rows) for rows in (x, y))
-        counts = estimates.collisions(x, y)
+        s, n = self.n_output, len(x)
+        counts, odd_x, odd_y = np.empty((3, n), np.int64)
+        for block in row_blocks(n, _CODES_PER_BLOCK // s):
+            pause()
+            codes = [by.unpack(of[block], s) if by.encoding is Encoding.packed else of[block] for of in (x, y)]
+            counts[block] = estimates.collisions(*codes)
+            odd_x[block], odd_y[block] = (estimates.odd_codes(by, of) for of in codes)
         chance = estimates.chances(by, self.spec.input_dim, s, odd_x, odd_y)
         return _estimates(counts, chance, s, gamma) | {"interval": estimates.kernel_interval(counts, s, chance)}
 

@@ -59,3 +59,17 @@ def test_rows_are_compared_some_at_a_time_with_the_same_bits(monkeypatch: pytest
         np.testing.assert_array_equal(numbers, whole[name])
     assert max(sizes) == 30
     assert sum(sizes) == x.size + y.size
+
+
+def test_packed_codes_are_unpacked_and_compared_some_at_a_time() -> None:
+    sampling, by = hashing(input_dim=5, s=512), Encoder(Encoding.packed, 1)
+    x, y = sampling.codes(rows(40, seed=2), by), sampling.codes(rows(40, seed=3), by)
+    of_each = sampling.similarity_of_codes(x, y, by, None)
+    tracemalloc.start()
+    found = sampling.similarity_of_codes(np.tile(x, (1000, 1)), np.tile(y, (1000, 1)), by, None)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    for name, numbers in found.items():
+        np.testing.assert_array_equal(numbers, np.concatenate([of_each[name]] * 1000))
+    # Both rows of 20,480,000 bits take 5 MB packed, and 4 bytes each or more unpacked.
+    assert peak < 60e6

@@ -308,7 +308,9 @@ class FourierMap(FeatureMap):
             exact[block] = self.exact_pairs(x[block], y[block])
         return self._estimate(counts, by, exact)
 
-    def similarity_of_codes(self, x: Codes, y: Codes, by: Encoder, gamma: float | None) -> dict[str, Array]:
+    def similarity_of_codes(
+        self, x: Codes, y: Codes, by: Encoder, gamma: float | None, pause: Pause = no_pause
+    ) -> dict[str, Array]:
         """Return the share of codes that agree and, if there is a collision model, the estimate of the kernel."""
         return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
 
