@@ -318,8 +318,10 @@ def place_of(rows: PostedRows, entry: int) -> tuple[int, int]:
 
 def largest_by_row(rows: Rows) -> Floats:
     """Return the largest absolute entry of each row, (n,)."""
-    found: Floats = np.abs(rows).max(axis=1) if isinstance(rows, np.ndarray) else abs(rows).max(axis=1).toarray()
-    return found.reshape(-1)
+    if isinstance(rows, np.ndarray):
+        found: Floats = np.maximum(np.abs(rows.max(axis=1)), np.abs(rows.min(axis=1)))
+        return found
+    return abs(rows).max(axis=1).toarray().reshape(-1)
 
 
 def name_rows(numbers: Whole) -> str:
@@ -405,6 +407,10 @@ class RowBlocks:
         return self.convert(lambda _, block: narrow(block, dtype), dtype=dtype)
 
 
+# Positions of rows among the entries of sparse rows that are computed at a time.
+_POSITIONS_PER_BLOCK = 1 << 20
+
+
 @dataclass(frozen=True)
 class OneHot:
     """Sparse rows of ones, stored as column indices, (n, s); a row without ones holds −1 throughout."""
@@ -419,9 +425,16 @@ class OneHot:
         """Size of the column indices in bytes."""
         return self.columns.nbytes
 
-    def indptr(self) -> Array:
+    def indptr(self) -> RowBlocks:
         """Return the positions at which the indices of each row begin and end, as in CSR, (n + 1,)."""
-        return np.concatenate([[0], np.cumsum(self.has_ones * self.columns.shape[1])])
+
+        def make(block: slice) -> Array:
+            found = np.full(block.stop - block.start, np.count_nonzero(self.has_ones[: block.start]))
+            found[1:] += np.cumsum(self.has_ones[block.start : block.stop - 1])
+            return found * self.columns.shape[1]
+
+        n = len(self.has_ones) + 1
+        return RowBlocks((n,), np.dtype(np.int64), [*row_blocks(n, _POSITIONS_PER_BLOCK)], make)
 
     def indices(self) -> Array | RowBlocks:
         """Return the column indices of all rows that have ones, concatenated."""
@@ -451,7 +464,8 @@ def held_bytes(answer: Answer) -> int:
 
 
 def _parts(answer: Answer) -> Iterator[Array | RowBlocks | Ids]:
-    return (one.columns if isinstance(one, OneHot) else one for one in answer.values())
+    for one in answer.values():
+        yield from (one.columns, one.has_ones) if isinstance(one, OneHot) else [one]
 
 
 def in_parts(array: Array | RowBlocks) -> Iterator[Array]:

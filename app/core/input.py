@@ -14,7 +14,6 @@ from app.core.arrays import (
     Matrix,
     Rows,
     blocks_of_entries,
-    dense,
     divide_columns,
     largest_by_row,
     refuse_not_finite,
@@ -125,7 +124,7 @@ class Input(Frozen):
                 found[block] = rows[block]
                 self._change(found[block], rows[block], block.start, pointer)
                 if self.unit_norm:
-                    found[block] = dense(unit_or_zero_rows(found[block]))
+                    unit_or_zero_rows(found[block], out=found[block])
             return found
         if self._shifts.any():
             raise InvalidInput(

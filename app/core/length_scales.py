@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from app.core.arrays import Matrix, Rows, Whole, dense, entries_of_rows, entry_blocks, row_blocks
+from app.core.arrays import Matrix, Rows, Whole, dense, entries_of_rows, entry_blocks, row_blocks, stored_values
 from app.core.datasets import MOST_RANGES, column_ranges, is_constant, sample_rows
 from app.core.errors import InvalidInput
 from app.core.neighbours import Metric, Seen, distances_to_neighbour
@@ -131,8 +131,12 @@ def _distances_of_pairs(rows: Rows, metric: Metric, seen: Seen, pause: Pause) ->
     found = np.empty(len(first))
     counts = entries_of_rows(rows)
     for block in between(entry_blocks(counts[first] + counts[second], 2 * _ENTRIES_AT_A_TIME), pause):
-        lags = seen(rows[first[block]]) - seen(rows[second[block]])
-        found[block] = _sums(abs(lags) if metric == "cityblock" else lags * lags, axis=1)
+        x, y = (seen(rows[of[block]]) for of in (first, second))
+        # In place, as a row may have most of the rows' bytes.
+        lags: Any = np.subtract(x, dense(y), out=x) if isinstance(x, np.ndarray) else x - y
+        values = stored_values(lags)
+        (np.abs if metric == "cityblock" else np.square)(values, out=values)
+        found[block] = _sums(lags, axis=1)
     return found if metric == "cityblock" else np.sqrt(found)
 
 

@@ -24,14 +24,17 @@ def unit_rows(rows: Rows, pointer: str = "", first: int = 0) -> Rows:
     return unit_or_zero_rows(rows)
 
 
-def unit_or_zero_rows(rows: Rows) -> Rows:
-    """Return a copy of the rows scaled to unit L2 norm, in their dtype; rows that are all zero stay zero."""
+def unit_or_zero_rows(rows: Rows, out: Floats | None = None) -> Rows:
+    """Return the rows scaled to unit L2 norm, in their dtype; rows that are all zero stay zero.
+
+    The result is a copy, or is written to `out`, which may be the rows themselves if they are dense.
+    """
     top = largest_by_row(rows)
     is_zero = top == 0
     top[is_zero] = 1
     # After division by its largest entry, a row has no squares that leave the range of the dtype.
     if isinstance(rows, np.ndarray):
-        scaled = rows / top[:, None]
+        scaled: Floats = np.divide(rows, top[:, None], out=out)
         squares = squared_norms(scaled)
         squares[is_zero] = 1
         scaled /= np.sqrt(squares).astype(rows.dtype)[:, None]

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from app.core import arrays
 from app.core.arrays import Array, OneHot, RowBlocks, dtype_of, held_bytes, narrow, own_bytes
 from app.core.errors import OutOfRange
 
@@ -62,14 +63,16 @@ def test_numbers_that_are_too_large_are_refused_and_never_infinite(array: Any, d
 
 
 @pytest.mark.parametrize("marked", [[], [0], [3, 4, 5], [0, 1, 2, 3, 4, 5]])
-def test_one_hot_rows_in_blocks_are_those_of_the_whole(marked: list[int]) -> None:
+def test_one_hot_rows_in_blocks_are_those_of_the_whole(marked: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "_POSITIONS_PER_BLOCK", 3)
     columns = np.arange(12).reshape(6, 2)
     columns[marked] = -1
     there = columns[:, 0] >= 0
     whole, some = (OneHot(one, 12, there) for one in (columns, blocks(columns)))
     assert dtype_of({"codes": some}) == columns.dtype
     assert some.nbytes == whole.nbytes
+    assert held_bytes({"codes": whole}) == columns.nbytes + 6
     np.testing.assert_array_equal(whole.indices(), columns[there].ravel())
     np.testing.assert_array_equal(joined(some.indices()), columns[there].ravel())
     assert some.indices().shape == whole.indices().shape
-    assert whole.indptr().tolist() == some.indptr().tolist() == [0, *np.cumsum(2 * there)]
+    assert joined(whole.indptr()).tolist() == joined(some.indptr()).tolist() == [0, *np.cumsum(2 * there)]
