@@ -190,7 +190,7 @@ def encoded_response(
         return Response(b"".join(encoded.pieces), headers=headers, media_type=media_type)
     if encoded.nbytes is not None:
         headers["Content-Length"] = str(encoded.nbytes)
-    held = Held(held_bytes(answer), shared_by(answer))
+    held = Held(held_bytes(answer) + encoded.text_bytes, shared_by(answer))
     if isinstance(encoded.pieces, list):
         return _Ready(encoded.pieces, held, headers, media_type)
     return streamed(encoded.pieces, held, headers, media_type, admission)

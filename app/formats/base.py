@@ -40,6 +40,8 @@ class Encoded(NamedTuple):
     """Bytes that are ready, as a list; or an iterator that makes one piece after the other, to be called on threads."""
     nbytes: int | None = None
     """Length of all pieces in bytes, if it is known before they are made."""
+    text_bytes: int = 0
+    """Bytes of text that is held beside the arrays until it is sent."""
 
 
 class RowsFormat(ABC):

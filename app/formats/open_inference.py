@@ -229,7 +229,7 @@ def encode(request_id: str | None, model: str, outputs: Sequence[tuple[Output, T
     json = b"".join(text)
     blocks = (octets(block) for tensor in binary for block in in_parts(tensor))
     pieces: Iterator[bytes | memoryview] = chain([json], blocks)
-    return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary)), len(json)
+    return Encoded(pieces, len(json) + sum(tensor.nbytes for tensor in binary), len(json)), len(json)
 
 
 def _describe_output(output: Output, tensor: Tensor, before: bytes) -> Iterator[bytes]:

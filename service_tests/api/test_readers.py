@@ -4,11 +4,16 @@ from collections.abc import Callable
 from contextvars import Context
 from typing import Any
 
+import numpy as np
 import pytest
+from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.admission import HELD, Held, NoRoom, Reader, Readers
+from app.api.admission import HELD, Admission, Held, NoRoom, Reader, Readers
 from app.api.middleware import Content
+from app.api.negotiation import encoded_response
+from app.formats.open_inference import Output, encode
+from app.settings import Settings
 from service_tests.api.test_admission import of
 
 LONG = 1 << 20
@@ -153,3 +158,26 @@ def test_a_key_that_holds_a_map_gets_another_only_if_as_much_is_left_to_others()
         enter(a, Held(1, {3: 1}))
     enter(of("b"), Held(1, {3: 40}))
     enter(a, Held(1, {3: 40}))
+
+
+def test_text_that_goes_before_binary_tensors_counts_beside_them() -> None:
+    rows = np.full((1 << 15, 8), 1 / 3)
+    outputs = [(Output("features", False), rows), (Output("codes", True), rows)]
+    encoded, text_bytes = encode(None, "a map", outputs)
+    assert text_bytes is not None
+    assert text_bytes > 16 * rows.size
+    state: dict[str, Any] = {}
+
+    async def run() -> None:
+        response = encoded_response(encoded, {"features": rows, "codes": rows}, "x", {}, Admission(Settings(threads=1)))
+
+        async def forever() -> Message:
+            return await asyncio.Future()
+
+        async def leave(_: Message) -> None:
+            raise ClientDisconnect
+
+        await response({"type": "http", "state": state}, forever, leave)
+
+    asyncio.run(run())
+    assert state[HELD].own == 2 * rows.nbytes + text_bytes
