@@ -14,7 +14,7 @@ from app.api.schemas import headers, taking
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
-_IF_MATCH = {"If-Match": "ETags, or `*` for any; 412 if what is there has none of them, or nothing is there."}
+_IF_MATCH = {"If-Match": "ETags, or `*` for any; 412 if what is there has none of them, or if a PUT finds nothing."}
 _IF_NONE_MATCH = {"If-None-Match": "ETags of earlier answers; 304 if one is that of what would be sent."}
 ASKED_AGAIN = taking(_IF_NONE_MATCH)
 """Request parameters, in the OpenAPI document, of calls whose answers may be cached and revalidated."""
