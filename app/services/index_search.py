@@ -17,7 +17,7 @@ from app.services.errors import VectorNotFound
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone, StoreDamaged
-from app.store.indexes import MARK_BYTES, IndexStore
+from app.store.indexes import MARK_BYTES, MOST_VECTORS, IndexStore
 
 # Bytes of vectors that one call reads for exact comparison; and bytes of queries, packed.
 _BYTES_AT_ONCE = 1 << 22
@@ -102,13 +102,12 @@ class ExactComparison:
 
     def _read(self, ids: list[bytes]) -> Iterator[list[bytes | None]]:
         """Yield the stored vectors with some ids, some at a time."""
-        opened, first = self._opened, 0
-        at_once = 1 + _BYTES_AT_ONCE * opened.state.size // max(1, opened.state.nbytes)
-        while first < len(ids):
-            stored = self._store.vectors(opened.manifest, ids[first : first + at_once], _BYTES_AT_ONCE)
-            nbytes = sum(len(one or b"") + len(key) for one, key in zip(stored, ids[first:], strict=False))
+        first = 0
+        while some := ids[first : first + MOST_VECTORS]:
+            stored = self._store.vectors(self._opened.manifest, some, _BYTES_AT_ONCE)
+            nbytes = sum(len(one or b"") + len(key) for one, key in zip(stored, some, strict=False))
             self._spend(_PER_STORED * len(stored) + _PER_STORED_BYTE * nbytes)
-            first, at_once = first + len(stored), 2 * len(stored)
+            first += len(stored)
             yield stored
 
     def compare(self, rows: Rows, others: Rows) -> Matrix:

@@ -382,12 +382,13 @@ class IndexStore(LivingStore[IndexManifest]):
             is_over = not part.blocks
 
     def vectors(self, manifest: IndexManifest, ids: Sequence[bytes], most: int) -> list[bytes | None]:
-        """Return the vectors with the first of these ids, at least one, and more while they have up to `most` bytes.
+        """Return the vectors with the first of these ids: at least one, and more while they have up to `most` bytes.
 
-        They are in their stored form; None for each id without a vector.
+        At most `MOST_VECTORS` are looked at, as nobody else is served meanwhile. They are in their stored form; None
+        for each id without a vector.
         """
         with store_errors():
-            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, most, *ids])
+            found = self._vectors(keys=[self.key(manifest.name)], args=[manifest.token, most, *ids[:MOST_VECTORS]])
         if found is None:
             raise Gone
         return cast("list[bytes | None]", found)
@@ -448,6 +449,8 @@ def _stride(manifest: IndexManifest) -> int:
 
 
 BLOCK = 128
+MOST_VECTORS = 4096
+"""Most ids that a script looks up, in some tens of milliseconds."""
 MARK_BYTES = 8
 """Bytes of the mark of tags."""
 ENTRY_BYTES = 48

@@ -19,6 +19,7 @@ from app.store.indexes import (
     ENTRY_BYTES,
     KEY_BYTES,
     MOST_BYTES_OF_TAGS,
+    MOST_VECTORS,
     NONE_KNOWN,
     Entry,
     IndexStore,
@@ -67,6 +68,8 @@ def test_any_order_of_changes_leaves_what_a_dictionary_would_hold(client: redis.
         lengths = [len(one or b"") for one in stored[: len(found) + 1]]
         assert found == stored[: len(found)]
         assert len(found) == 1 or sum(lengths[:-1]) <= most < sum(lengths)
+    repeated = ids * (1 + MOST_VECTORS // len(ids))
+    assert len(indexes.vectors(made, repeated, 1 << 30)) == MOST_VECTORS < len(repeated)
     assert_true(client)
     assert len(truth) > 100
     for one in truth:

@@ -11,6 +11,7 @@ import orjson
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 from pydantic import AfterValidator
+from starlette.requests import ClientDisconnect
 
 from app.api.access import owner_of
 from app.api.admission import Held
@@ -184,7 +185,7 @@ async def _events(
             # client has made up an id that comes after it.
             ended = silent and await context.admission.ask(lambda: context.jobs.get(job_id).state.ended)
             events = await context.admission.ask(partial(context.jobs.events, job_id, after))
-        except (JobNotFound, StoreUnavailable):
+        except (ClientDisconnect, JobNotFound, StoreUnavailable):
             return
         except Refusal:  # too many calls to the store; try again in a moment
             ended, events = False, []

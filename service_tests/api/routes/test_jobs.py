@@ -1,15 +1,22 @@
 """Jobs over HTTP: maps and indexes that are made in the background, and everything about their jobs."""
 
+import asyncio
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import httpx
 import numpy as np
 import pytest
 import redis
+from starlette.requests import ClientDisconnect
 
+from app.api.routes import jobs
+from app.jobs.record import JobNotFound
+from app.store.errors import StoreUnavailable
+from service_tests.cases import each
 from service_tests.checks import assert_problem, keys, keys_of, post, put, put_dataset
 from service_tests.races import at_once
 from service_tests.running import Running
@@ -201,3 +208,17 @@ def test_what_makes_no_sense_is_refused(http: httpx.Client) -> None:
         assert_problem(http, http.get(f"/v1/jobs/{path}"), 404, "job-not-found")
     for query in ("state=lost", "cursor=x"):
         assert_problem(http, http.get(f"/v1/jobs?{query}"), 422, "invalid-input")
+
+
+@each("error", [ClientDisconnect(), JobNotFound("a job"), StoreUnavailable("away")])
+def test_events_end_without_a_word_where_nobody_can_go_on(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that leaves while the service looks, and so after its answer has begun, is no failed request."""
+    monkeypatch.setattr(jobs, "_LOOK_SECONDS", 0)
+    request, context = Mock(scope={"state": {"key": None}}), Mock()
+    context.shutdown.begun, request.is_disconnected = False, AsyncMock(return_value=False)
+    context.access.holds, context.admission.ask = AsyncMock(return_value=True), AsyncMock(side_effect=error)
+
+    async def watch() -> list[bytes]:
+        return [one async for one in jobs._events(request, context, "a job", "0", [])]
+
+    assert asyncio.run(watch()) == []
