@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from app.core.errors import TooLarge
 from app.core.indexes import labels
-from app.core.indexes.banding import ChangedBlock, HeldCodes, Image
+from app.core.indexes.banding import ChangedBlock, HeldCodes, Image, InUse
 from app.services.cache import Cache, latest
 from app.services.indexes import Indexes, OpenIndex, layout
 from app.store.errors import StoreDamaged, StoreUnavailable
@@ -40,8 +40,8 @@ Found = TypeVar("Found")
 class _Held:
     """Codes of one index in memory, and the revisions of its blocks that they belong to."""
 
-    def __init__(self, manifest: IndexManifest) -> None:
-        self.codes = HeldCodes(layout(manifest))
+    def __init__(self, manifest: IndexManifest, most_bytes: int) -> None:
+        self.codes = HeldCodes(layout(manifest), most_bytes)
         self.lock = threading.Lock()
         self.revision = -1
         self.revisions = NONE_KNOWN
@@ -128,7 +128,7 @@ class Images:
         """
         if (least := state.size * layout(manifest).most_bytes_per_vector) > self._cache.limit:
             raise self._too_large(manifest, least)
-        held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest))
+        held = self._cache.hold(f"index {manifest.token}", lambda: _Held(manifest, self._cache.limit))
         with ExitStack() as looking:
             with held.lock:
                 if held.refused[0] == state.revision:
@@ -158,13 +158,17 @@ class Images:
             known, is_over = part.known_after(held.revisions)
             size = part.state.size
             blocks = {n: _read_block(manifest, one, min(BLOCK, size - n * BLOCK)) for n, one in part.blocks.items()}
-            held.codes.change(blocks, size, {labels.number(mark): text for mark, text in part.tags.items()})
+            try:
+                held.codes.change(blocks, size, {labels.number(mark): text for mark, text in part.tags.items()})
+            except InUse:
+                detail = f"index {manifest.name!r} changes while long searches look at earlier states of it"
+                raise StoreUnavailable(detail) from None
             n_read += len(blocks)
             if held.bytes > self._cache.limit:
                 held.codes.forget_tags()
             if held.bytes > self._cache.limit:  # an index of long ids that an earlier version has let grow
                 held.refused = part.state.revision, held.bytes
-                held.codes, held.revisions = HeldCodes(layout(manifest)), NONE_KNOWN
+                held.codes, held.revisions = HeldCodes(layout(manifest), self._cache.limit), NONE_KNOWN
                 raise self._too_large(manifest, held.refused[1])
             held.revisions, most = known, min(2 * most, _MOST_BYTES_AT_ONCE)
         held.revision = part.state.revision

@@ -156,6 +156,18 @@ def _n_entries(rows: Rows) -> int:
     return int(np.count_nonzero(rows if isinstance(rows, np.ndarray) else rows.data))
 
 
+class _Work:
+    """Work of a search; apart from it, so that no cycle of references keeps its snapshot in memory."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits, self._spent = limits, 0
+
+    def spend(self, operations: int, n: int = 0) -> None:
+        """Count work; raise TooLarge if it is too much for one request."""
+        self._spent += operations
+        self._limits.check_operations(self._spent, n)
+
+
 class Search:
     """Search in a snapshot of an index.
 
@@ -183,7 +195,7 @@ class Search:
         if options.exact and not keeps:
             raise InvalidInput(f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone", "/exact")
         self._exactly = keeps if options.exact is None else options.exact
-        self._spent, self._nbytes = 0, 0
+        self._nbytes, self._spend = 0, _Work(limits).spend
         self._comparison = ExactComparison(store, opened, limits, self._spend)
         self.has_more = False
         """Whether a query may have results behind those of this page."""
@@ -337,8 +349,3 @@ class Search:
         """Count the memory of results; raise TooLarge if it is too much for one answer."""
         self._nbytes += nbytes
         self._limits.check_result(self._nbytes)
-
-    def _spend(self, operations: int, n: int = 0) -> None:
-        """Count work; raise TooLarge if it is too much for one request."""
-        self._spent += operations
-        self._limits.check_operations(self._spent, n)

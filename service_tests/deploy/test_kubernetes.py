@@ -161,7 +161,7 @@ def test_settings_are_settings_and_fit_the_memory(monkeypatch: pytest.MonkeyPatc
     memory = {pod: in_bytes(container(pod)["resources"]["limits"]["memory"]) for pod in PODS}
     assert of.max_job_bytes + 512 * MiB <= memory["worker"]
     threads = int(container("api")["resources"]["limits"]["cpu"])
-    shared = of.cache_bytes + of.max_bodies_bytes + 2 * (of.max_answers_bytes + of.max_map_bytes) + of.max_result_bytes
+    shared = of.max_bodies_bytes + 2 * (of.cache_bytes + of.max_answers_bytes + of.max_map_bytes) + of.max_result_bytes
     assert shared + (threads + 1) * (of.max_build_bytes + of.max_result_bytes) <= memory["api"]
     assert 2 * of.max_store_bytes <= memory["store"]
 

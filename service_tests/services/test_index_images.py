@@ -1,7 +1,9 @@
 """Each process has the codes of an index in memory, as they are in the store whenever it is asked."""
 
+import gc
 import itertools
 import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from app.core.errors import TooLarge
 from app.core.indexes.options import Batch, CheckCount, SearchOptions
 from app.core.progress import Progress
 from app.core.spec import MapSpec
-from app.services import index_images, index_search
+from app.services import index_images, index_search, index_vectors
 from app.services.asked import NOTHING, AskedSpec
 from app.services.indexes import AskedIndex
 from app.settings import Settings
@@ -226,3 +228,21 @@ def test_long_ids_count_when_they_are_put(url: str, client: redis.Redis) -> None
     assert sent[0] > 180_000
     assert sent[1] < 20_000
     assert len(found(large, name)) == BATCH
+
+
+def test_a_search_keeps_no_snapshot_in_memory_after_its_end(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    services, searches = process(url), list[weakref.ref[index_search.Search]]()
+    upsert(services, made(services, "i"), ["a", "b"])
+
+    class Watched(index_search.Search):
+        def __init__(self, *args: Any) -> None:
+            super().__init__(*args)
+            searches.append(weakref.ref(self))
+
+    monkeypatch.setattr(index_vectors, "Search", Watched)
+    gc.disable()  # which would drop what only refers to itself
+    try:
+        assert found(services, "i") == {"a", "b"}
+        assert [one() for one in searches] == [None]
+    finally:
+        gc.enable()

@@ -202,6 +202,8 @@ def _collect(places: Words, ends: Whole, first: int, seen: NDArray[np.bool_], fo
 Marks = NDArray[np.uint64]
 # Arrays that are too small get room for this many times the vectors.
 _GROWTH = 1.25
+# Seconds to wait for long searches that look at earlier states.
+_PATIENCE_SECONDS = 1.0
 
 
 class Layout(NamedTuple):
@@ -267,24 +269,45 @@ def _bytes_of_sets(tags: Mapping[int, bytes]) -> int:
     return sum(map(len, tags.values())) + BYTES_PER_SET * len(tags)
 
 
+class _Arrays:
+    """Codes and marks of all slots of an index, and how much of them is in use."""
+
+    def __init__(self, codes: Codes, marks: Marks) -> None:
+        self.codes, self.marks = codes, marks
+        self.readers = 0
+        """Snapshots in use."""
+        self.looked_at = 0
+        """Slots that are part of snapshots in use; may be more than the index has now."""
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return self.codes.nbytes + self.marks.nbytes
+
+
+class InUse(Exception):
+    """Earlier states of the codes, which long searches look at, take all the memory that they may."""
+
+
 class HeldCodes:
     """The codes of an index, changed by one thread at a time while other threads use snapshots (`Image`).
 
     A snapshot never changes: new slots are written behind it, and changed slots into a copy while it is in use.
+
+    Args:
+        layout: how the index stores its vectors.
+        most_bytes: memory that arrays of earlier states may take while snapshots of them are in use.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, most_bytes: int) -> None:
         self.layout = layout
-        self._codes = np.empty((0, layout.code_bytes), np.uint8)
-        self._marks = np.empty(0, np.uint64)
-        self._image = Image(self._codes, self._marks, (), (), {})
+        self._arrays = _Arrays(np.empty((0, layout.code_bytes), np.uint8), np.empty(0, np.uint64))
+        self._most_bytes, self._earlier = most_bytes, set[_Arrays]()
+        self._image = Image(self._arrays.codes, self._arrays.marks, (), (), {})
         self._bytes_of_ids, self._bytes_of_tags, self._most_bytes_of_tags = 0, 0, _MANY_BYTES_OF_TAGS
         # Segments with slots that have changed since they were sorted.
         self._stale: set[int] = set()
-        self._readers = 0
-        # Slots of the present arrays that are part of snapshots in use; may be more than the index has now.
-        self._looked_at = 0
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     @property
     def nbytes(self) -> int:
@@ -292,44 +315,61 @@ class HeldCodes:
         image, banding = self._image, self.layout.banding
         ids = self._bytes_of_ids + 64 * len(image.ids)
         segments = 0 if banding is None else 4 * banding.bands * image.size
-        return self._codes.nbytes + self._marks.nbytes + segments + ids + self._bytes_of_tags
+        return self._arrays.nbytes + segments + ids + self._bytes_of_tags
 
     @contextmanager
     def looked_at(self) -> Iterator[Image]:
         """Yield the snapshot of this moment, which stays unchanged while the context lasts."""
         with self._lock:
-            image = self._image = self._sort_segments(self._image)
-            self._readers += 1
-            self._looked_at = max(self._looked_at, image.size)
+            image, arrays = self._sort_segments(self._image), self._arrays
+            self._image = image
+            arrays.readers += 1
+            arrays.looked_at = max(arrays.looked_at, image.size)
         try:
             yield image
         finally:
             with self._lock:
-                self._readers -= 1
-                if not self._readers:
-                    self._looked_at = 0
+                arrays.readers -= 1
+                if not arrays.readers:
+                    arrays.looked_at = 0
+                    self._earlier.discard(arrays)
+                    self._lock.notify()
 
     def change(self, blocks: Mapping[int, ChangedBlock], size: int, tags: Mapping[int, bytes] | None = None) -> None:
         """Replace the blocks of these numbers. There are `size` slots from now on.
 
-        `tags` are the sets of tags of vectors in these blocks, as JSON lists, by their marks.
+        `tags` are the sets of tags of vectors in these blocks, as JSON lists, by their marks. Raises InUse, and changes
+        nothing, if snapshots of earlier states are in use for longer than a moment and take too much memory.
         """
         with self._lock:
-            before, per_block = self._image, self.layout.slots_per_block
-            if size > len(self._codes) or size < len(self._codes) // 4:
-                room = int(size * _GROWTH) + per_block
-                self._codes, self._marks = (_grow(old, before.size, room) for old in (self._codes, self._marks))
-                self._looked_at = 0
-            elif any(number * per_block < self._looked_at for number in blocks):
-                self._codes, self._marks = self._codes.copy(), self._marks.copy()
-                self._looked_at = 0
+            before, per_block, room = self._image, self.layout.slots_per_block, len(self._arrays.codes)
+            if size > room or size < room // 4:
+                self._copy(before.size, int(size * _GROWTH) + per_block)
+            elif any(number * per_block < self._arrays.looked_at for number in blocks):
+                self._copy(before.size, room)
             ids = [*before.ids[: -(-size // per_block)]]
             for number in sorted(blocks):
                 self._write(number, blocks[number], ids)
             self._bytes_of_ids = sum(map(len, ids))
             self._stale |= {number * per_block // SEGMENT for number in blocks}
-            marks = self._marks[:size]
-            self._image = Image(self._codes[:size], marks, ids, before.segments, self._tags(marks, tags or {}))
+            codes, marks = self._arrays.codes[:size], self._arrays.marks[:size]
+            self._image = Image(codes, marks, ids, before.segments, self._tags(marks, tags or {}))
+
+    def _copy(self, size: int, room: int) -> None:
+        """Go on with a copy of the first `size` slots, with room for `room`; raise InUse if there is no memory for it.
+
+        The caller has the lock, which others may have meanwhile.
+        """
+
+        def fits() -> bool:
+            return sum(one.nbytes for one in (*self._earlier, self._arrays) if one.readers) <= self._most_bytes
+
+        if not self._lock.wait_for(fits, _PATIENCE_SECONDS):
+            raise InUse
+        before = self._arrays
+        if before.readers:
+            self._earlier.add(before)
+        self._arrays = _Arrays(_grow(before.codes, size, room), _grow(before.marks, size, room))
 
     def forget_tags(self) -> None:
         """Drop sets of tags that no vector has any more."""
@@ -355,9 +395,10 @@ class HeldCodes:
 
     def _write(self, number: int, block: ChangedBlock, ids: list[bytes]) -> None:
         first = number * self.layout.slots_per_block
-        n = min(len(block.codes), len(self._codes) - first)
+        codes, marks = self._arrays.codes, self._arrays.marks
+        n = min(len(block.codes), len(codes) - first)
         slots = slice(first, first + n)
-        self._codes[slots], self._marks[slots] = block.codes[:n], block.marks[:n]
+        codes[slots], marks[slots] = block.codes[:n], block.marks[:n]
         ids += [b""] * (number + 1 - len(ids))  # for blocks that come with a later change
         ids[number] = block.ids
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from app.core.indexes import banding
-from app.core.indexes.banding import Banding, ChangedBlock, HeldCodes, Image, Layout, segment
+from app.core.indexes.banding import Banding, ChangedBlock, HeldCodes, Image, InUse, Layout, segment
 from service_tests.cases import each
 
 RNG = np.random.default_rng(6)
@@ -44,7 +44,7 @@ def check(found: Image, codes: Any, at: Banding | None) -> None:
 
 @pytest.mark.parametrize("at", [None, Banding(3, 2)])
 def test_images_stay_while_the_index_changes(at: Banding | None) -> None:
-    held = HeldCodes(Layout(6, 8, at, PER_BLOCK))
+    held = HeldCodes(Layout(6, 8, at, PER_BLOCK), 1 << 30)
     codes = np.zeros((0, 6), np.uint8)
     with ExitStack() as looking:
         seen = []
@@ -73,7 +73,7 @@ def test_images_stay_while_the_index_changes(at: Banding | None) -> None:
 
 @each("size", range(9, 25))
 def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
-    held = HeldCodes(Layout(6, 8, None, PER_BLOCK))
+    held = HeldCodes(Layout(6, 8, None, PER_BLOCK), 1 << 30)
     codes = RNG.integers(0, 9, (size, 6)).astype(np.uint8)
     held.change(changes(codes[:PER_BLOCK], [0]), PER_BLOCK)
     held.change(changes(codes, [*range(1, -(-size // PER_BLOCK))]), size)
@@ -84,7 +84,7 @@ def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
 @pytest.mark.parametrize("is_asked", [True, False])
 def test_sets_of_tags_that_no_vector_has_are_dropped(is_asked: bool) -> None:
     """When that is asked for, or when they take twice the memory of those in use."""
-    held = HeldCodes(Layout(2, 8, None, PER_BLOCK))
+    held = HeldCodes(Layout(2, 8, None, PER_BLOCK), 1 << 30)
     text = b"x" * (1000 if is_asked else 100_000)
     for step in range(1, 21):
         codes = np.full((PER_BLOCK, 2), step, np.uint8)
@@ -96,3 +96,26 @@ def test_sets_of_tags_that_no_vector_has_are_dropped(is_asked: bool) -> None:
         assert 20 in image.tags
         assert len(image.tags) == 1 if is_asked else len(image.tags) <= 11
     assert held.nbytes < (5000 if is_asked else 1_200_000)
+
+
+def test_earlier_states_in_use_take_no_more_memory_than_they_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(banding, "_PATIENCE_SECONDS", 0.01)
+    states = [RNG.integers(0, 9, (PER_BLOCK, 6)).astype(np.uint8) for _ in range(4)]
+    held = HeldCodes(Layout(6, 8, None, PER_BLOCK), 0)
+    held.change(changes(states[0], [0]), PER_BLOCK)
+    held = HeldCodes(Layout(6, 8, None, PER_BLOCK), held.nbytes)
+    held.change(changes(states[0], [0]), PER_BLOCK)
+    with ExitStack() as first, ExitStack() as second:
+        seen = [first.enter_context(held.looked_at())]
+        held.change(changes(states[1], [0]), PER_BLOCK)
+        held.change(changes(states[1], [0]), PER_BLOCK)  # of a state that nobody looks at, no copy is left
+        seen.append(second.enter_context(held.looked_at()))
+        with pytest.raises(InUse):
+            held.change(changes(states[2], [0]), PER_BLOCK)
+        for found, then in zip(seen, states, strict=False):
+            check(found, then, None)
+        first.close()
+        held.change(changes(states[3], [0]), PER_BLOCK)
+        check(seen[1], states[1], None)
+    with held.looked_at() as found:
+        check(found, states[3], None)

@@ -23,7 +23,7 @@ def test_a_search_is_what_counting_finds(
     """Of a tag, all are compared if they are few, or if bands hold fewer than 15, however many are wanted."""
     whole, asked = some_codes(N, S, 8, 4), some_codes(9, S, 8, 4)
     codes, queries, marks = packed(whole, 8), packed(asked, 8), np.arange(N, dtype=np.uint64) % 3
-    held = HeldCodes(Layout(S, 8, at, N))
+    held = HeldCodes(Layout(S, 8, at, N), 1 << 30)
     held.change({0: ChangedBlock(marks, codes, b"")}, N)
     allowed = np.ones(N, np.bool_) if tag is None else marks == tag
     mask = None if tag is None else allowed
@@ -50,7 +50,7 @@ def test_a_search_is_what_counting_finds(
 
 def test_an_empty_index_has_nothing_to_find() -> None:
     for at in (None, Banding(4, 3)):
-        held = HeldCodes(Layout(S, 8, at, 128))
+        held = HeldCodes(Layout(S, 8, at, 128), 1 << 30)
         with held.looked_at() as image:
             (hits,) = searching.search(image, held.layout, packed(some_codes(1, S, 8), 8), 5)
         assert (hits.slots.size, hits.counts.size, hits.candidates) == (0, 0, 0)
