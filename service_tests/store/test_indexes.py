@@ -122,7 +122,7 @@ def test_vectors_and_tags_count_for_those_who_put_them_in(
     account, rng = Account(client), random.Random(5)
     truth, sets = dict[bytes, tuple[str, int, bytes]](), dict[bytes, tuple[str, int]]()
     made = indexes.create(new_index(keep=keep), "maker")
-    for _ in range(80):
+    for _ in range(40):
         who, some = rng.choice(["maker", "b", "c", ""]), rng.sample(range(3000), rng.randrange(1, 400))
         tags, text = rng.randrange(6).to_bytes(8, "little"), b'["%s"]' % (b"t" * rng.randrange(1, 9))
         match rng.randrange(3):
