@@ -239,13 +239,13 @@ def fit_input(
             case Fit.standardize:
                 center, spread = _moments(rows, least, span, pause)
             case _:
-                center, spread = _quartiles(rows, pause)
+                center, spread, reach = _quartiles(rows, pause)
     scale = np.where(is_constant(spread, reach), 1.0, spread)
     if missing == "mean" or missing == "median":
         if not isinstance(rows, np.ndarray):
             raise InvalidInput(f"missing {missing} is taken of dense rows; expected a number", "/input/missing")
-        middle = _quartiles(rows, pause) if missing == "median" else _moments(rows, least, span, pause)
-        missing = tuple(((middle[0] - center) / scale).tolist())
+        middle, *_ = _quartiles(rows, pause) if missing == "median" else _moments(rows, least, span, pause)
+        missing = tuple(((middle - center) / scale).tolist())
     shift = center if isinstance(center, float) else tuple(center.tolist())
     made = Input(center=shift, scale=tuple(scale.tolist()), unit_norm=unit_norm, missing=missing)
     return made.with_defaults()
@@ -268,8 +268,8 @@ def _moments(rows: Floats, least: Matrix, span: Matrix, pause: Pause) -> tuple[M
     return means + units * (off / n), units * np.sqrt(np.maximum(squares - off**2 / n, 0) / n)
 
 
-def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
-    """Return the median of each column and its interquartile range."""
+def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix, Matrix]:
+    """Return the median of each column, its interquartile range, and its largest absolute quartile."""
     quartiles = np.empty((3, rows.shape[1]))
     for some in between(row_blocks(rows.shape[1], _ENTRIES_OF_COLUMNS // len(rows)), pause):
         columns = rows[:, some].astype(np.float64)  # the only copy, as a column may have most of the rows' bytes
@@ -280,7 +280,7 @@ def _quartiles(rows: Floats, pause: Pause) -> tuple[Matrix, Matrix]:
             there = len(column) - np.count_nonzero(np.isnan(column))
             column.partition(there - 1)  # NaN goes to the end
             quartiles[:, some.start + place] = np.quantile(column[:there], _QUARTILES, overwrite_input=True)
-    return quartiles[1], quartiles[2] - quartiles[0]
+    return quartiles[1], quartiles[2] - quartiles[0], np.abs(quartiles).max(axis=0)
 
 
 def mostly_missing(rows: Rows, dataset: str) -> tuple[str, ...]:

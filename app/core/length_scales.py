@@ -26,6 +26,8 @@ _FEWEST_QUERIES = 64
 _MOST_PAIRS, _FEWEST_PAIRS, _MOST_PAIR_ENTRIES = 1 << 17, 1 << 12, 1 << 28
 # Entries processed at a time.
 _ENTRIES_AT_A_TIME = 1 << 20
+# Squares of smaller distances lose digits, or become 0.
+_LEAST_DISTANCE = 1e-150
 _SEED = 0
 # Field of the spec that all errors point to.
 _POINTER = "/kernel/length_scale"
@@ -80,7 +82,7 @@ def length_scale(
                 found = fsum(distances) / len(distances)
             except OverflowError:
                 found = np.inf
-    if not 0 < found < np.inf:
+    if not (0 if metric == "cityblock" else _LEAST_DISTANCE) < found < np.inf:
         raise InvalidInput(f"length_scale {heuristic.value!r} is {found:g} on these rows; give a number", _POINTER)
     return found
 
@@ -104,7 +106,7 @@ def per_column(scale: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pau
             return (scale,) * len(deviations)
         ratios = deviations / deviations.max()  # their squares stay in range
         found: Matrix = np.where(is_constant, scale, scale * (ratios / np.sqrt(np.mean(ratios**2))))
-    if not (np.isfinite(found).all() and found.all()):
+    if not (np.isfinite(found).all() and (found > _LEAST_DISTANCE).all()):
         raise InvalidInput("the columns are so different that a length_scale leaves the range of float64", _POINTER)
     return tuple(map(float, found))
 

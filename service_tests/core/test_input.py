@@ -71,6 +71,15 @@ def test_rows_keep_what_the_client_sent() -> None:
     np.testing.assert_array_equal(made_sparse.toarray(), np.eye(4))
 
 
+def test_a_robust_scale_does_not_hang_on_how_far_away_the_outliers_are() -> None:
+    rows = 1e-3 * RNG.normal(size=(1000, 3))
+    rows[:5, 1], rows[:5, 2] = 1e20, 1e12
+    known = preprocessing.RobustScaler().fit(rows)
+    made = fit_input(Fit.robust, rows)
+    np.testing.assert_allclose(made.scale, known.scale_, rtol=1e-12)
+    np.testing.assert_allclose(made.center, known.center_, rtol=1e-12)
+
+
 def test_many_rows_go_through_in_blocks_alike() -> None:
     rows = RNG.normal(size=(3000, 70))  # several blocks, the last of them short
     made = Input(center=tuple(range(70)), scale=2.0, unit_norm=True)

@@ -13,6 +13,7 @@ from app.core.errors import InvalidInput
 from app.core.input import Fit, fit_input
 from app.core.kernels import KERNELS
 from app.core.length_scales import Heuristic, length_scale, per_column
+from app.core.neighbours import Metric
 
 ROWS = np.random.default_rng(3).normal(size=(620, 4)) * [1, 2, 3, 0.1]
 
@@ -102,6 +103,20 @@ def test_distances_beyond_float64_are_refused(heuristic: Heuristic) -> None:
     rows = np.random.default_rng(3).choice([-1e308, 1e308], (30, 3))
     with pytest.raises(InvalidInput, match="is inf on these rows; give a number"):
         length_scale(heuristic, rows, "euclidean")
+
+
+@pytest.mark.parametrize("heuristic", list(Heuristic))
+def test_distances_whose_squares_lose_digits_are_refused(heuristic: Heuristic) -> None:
+    rows = np.random.default_rng(3).standard_normal((30, 3))
+    for size in (1e-155, 1e-162):
+        with pytest.raises(InvalidInput, match=r"is \d.*e-1\d\d on these rows; give a number"):
+            length_scale(heuristic, size * rows, "euclidean")
+        with pytest.raises(InvalidInput, match="columns are so different"):
+            per_column(1.0, np.column_stack([size * rows, rows]))
+    fine: list[tuple[float, Metric]] = [(1e-145, "euclidean"), (1e-200, "cityblock")]
+    for size, metric in fine:
+        found, usual = (length_scale(heuristic, one, metric) for one in (size * rows, rows))
+        np.testing.assert_allclose(found, size * usual, rtol=1e-12)
 
 
 def test_rows_that_are_much_longer_than_others_have_no_neighbours_sought() -> None:

@@ -344,7 +344,7 @@ class HeldCodes:
         with self._lock:
             before, per_block, room = self._image, self.layout.slots_per_block, len(self._arrays.codes)
             if size > room or size < room // 4:
-                self._copy(before.size, int(size * _GROWTH) + per_block)
+                self._copy(before.size, int(size * _GROWTH))
             elif any(number * per_block < self._arrays.looked_at for number in blocks):
                 self._copy(before.size, room)
             ids = [*before.ids[: -(-size // per_block)]]

@@ -79,6 +79,8 @@ def test_the_room_that_was_taken_may_end_within_a_block(size: int) -> None:
     held.change(changes(codes, [*range(1, -(-size // PER_BLOCK))]), size)
     with held.looked_at() as found:
         check(found, codes, None)
+        of_ids = sum(64 + len(one) for one in found.ids)
+    assert held.nbytes <= of_ids + size * held.layout.most_bytes_per_vector  # which upserts count
 
 
 @pytest.mark.parametrize("is_asked", [True, False])

@@ -138,8 +138,11 @@ def gram(
         found = np.empty((n, m), features.dtype)
         found.real, found.imag = sums[0], sums[1] - sums[2]
     if features.norms_differ:
-        for row, square in zip(found, squares_x, strict=True):
-            row /= np.sqrt(square * squares_y)
+        # A power of two near the largest, so that no product leaves the range, and that of equal rows stays exact.
+        largest = max(squares_x.max(initial=0.0), squares_y.max(initial=0.0))
+        unit = np.ldexp(0.5, np.frexp(largest)[1])
+        for row, square in zip(found, squares_x / unit, strict=True):
+            row /= unit * np.sqrt(square * (squares_y / unit))
     return found
 
 

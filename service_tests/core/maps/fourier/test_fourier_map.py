@@ -128,3 +128,12 @@ def test_entries_whose_phases_would_overflow_are_refused_and_the_largest_allowed
             with pytest.raises(InvalidInput, match=f"phases leave {dtype} for .*; expected entries up to"):
                 call(*rows)
     assert np.isfinite(feature_map.transform(np.full((1, 4), allowed * 0.999, dtype))).all()
+
+
+@pytest.mark.parametrize("weight", [1e-250, 1e-160, 1e-3, 1e160, 1e250])
+def test_normalised_grams_are_products_of_normalised_features_however_large_the_weights_are(weight: float) -> None:
+    kernel = {"kind": "anova", "length_scale": 1.0, "subsets": [[0, 1], [2, 3]], "weights": [weight, weight / 2]}
+    feature_map = built(input_dim=4, kernel=kernel, s=64, dtype="float64", form="phase", normalize=True)
+    x = np.random.default_rng(5).normal(size=(3, 4))
+    features = feature_map.transform(x)
+    np.testing.assert_allclose(feature_map.gram(x, x), features @ features.T, rtol=1e-12)
