@@ -203,7 +203,9 @@ async def _answer_rows(
         is_brief = kept is not None and not form.expands and len(body.content) * kept.n_frequencies <= 4 * BRIEF
         return await context.admission.compute(all_of_it, is_brief)
     posted = form.decode(body, kept.spec.input_dim, "vectors")
-    if isinstance(posted["vectors"], Reference):  # a dataset may have any number of rows
+    rows = posted["vectors"]
+    # A dataset may have any number of rows, and a centre makes sparse rows dense.
+    if isinstance(rows, Reference) or (kept.spec.kernel.is_centered and not isinstance(rows, np.ndarray)):
         return await context.admission.compute(all_of_it)
     given = context.datasets.read_rows(posted, kept.spec.gate)
     return await _answer_few(kept, given, wanted, context, work, brief)
