@@ -18,7 +18,7 @@ from app.api.admission import Sender
 from app.api.context import Context
 from app.api.problems import Refusal
 from app.core.errors import InvalidInput
-from app.core.json_text import check_names
+from app.core.json_text import check_names, check_options
 from app.formats import FORMATS, Body, Buffer, RowsFormat
 from app.formats.json import Json
 from app.formats.json.body import pointer_to
@@ -141,6 +141,14 @@ async def read(request: Request, context: Context, check_size: Callable[[int], N
                 if packed is not None:
                     packed.check_end()
                 return body
+
+
+async def read_options(request: Request, context: Context) -> bytearray:
+    """Read the whole body of a request without rows; raise what `read` and `check_options` raise."""
+    check_size = context.limits.check_options
+    body = await read(request, context, check_size)
+    check_options(body, check_size)  # a parsed list takes much more time and memory than its text
+    return body
 
 
 async def read_body(form: RowsFormat, request: Request, context: Context) -> Body:

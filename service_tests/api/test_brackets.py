@@ -27,3 +27,29 @@ def test_a_body_of_brackets_is_refused(
 ) -> None:
     body = b'{"x":[' + piece * (1_500_000 // len(piece)) + b'0],"y":[]}'
     assert_problem(http, post(http, f"{maps[title]}/similarity?{query}", body), 422, "invalid-input")
+
+
+@each(
+    ("method", "path"),
+    [
+        ("POST", "/v2/repository/index"),
+        ("PUT", "/v1/aliases/other"),
+        ("PUT", "/v1/indexes/other"),
+        ("POST", "/v1/indexes/none/copy"),
+        ("POST", "/v1/indexes/none/vectors/count"),
+        ("POST", "/v1/indexes/none/vectors/delete"),
+        ("PATCH", "/v1/indexes/none/vectors"),
+        ("POST", "/v1/indexes/none/duplicates"),
+        ("POST", "/v1/indexes/none/recall"),
+        ("POST", "/v1/bands"),
+    ],
+)
+@pytest.mark.parametrize("item", ["[]", "{}"])
+def test_options_of_brackets_are_refused_before_they_are_parsed(
+    http: httpx.Client, method: str, path: str, item: str
+) -> None:
+    """Even a refusal that tells what is wrong with each of a million lists would take seconds."""
+    body = f"[{','.join([item] * 200_000)}]"
+    answer = http.request(method, path, content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 422
+    assert "131072 lists and objects in lists of options, got 200000" in answer.text

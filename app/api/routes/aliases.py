@@ -31,7 +31,7 @@ async def put_alias(name: AliasName, request: Request, response: Response, conte
     posted_format(request, (JSON,))
     owner, check = owner_of(request), etags.preconditions(request).check
     with context.admission.inside:
-        body = await bodies.read(request, context, context.limits.check_options)
+        body = await bodies.read_options(request, context)
 
     def work() -> tuple[AliasRecord, bool]:
         return context.aliases.put(name, bodies.parse(AskedAlias, body), owner, check)

@@ -151,7 +151,7 @@ async def plan_bands(request: Request, context: ContextOf) -> PlannedBands:
     """Return how to cut hashes of any MinHash into bands, so that similar pairs share one; nothing is stored."""
     posted_format(request, (JSON,))
     with context.admission.inside:
-        body = await bodies.read(request, context, context.limits.check_options)
+        body = await bodies.read_options(request, context)
 
         def plan() -> PlannedBands:
             return indexes.plan_bands(bodies.parse(BandsOptions, body))

@@ -107,7 +107,7 @@ async def put_index(name: IndexName, request: Request, context: ContextOf, ttl: 
         return asked, None if there is None else (there, False)
 
     with context.admission.inside:
-        body = await bodies.read(request, context, context.limits.check_options)
+        body = await bodies.read_options(request, context)
         clock = long_work.start_clock(request, context)
         asked, outcome = await context.admission.compute(partial(at_once, body))
         del body  # it may be large, and the client may wait for long
@@ -232,7 +232,7 @@ async def list_vectors(
 async def count_vectors(name: IndexName, request: Request, context: Admitted) -> CountAnswer:
     """Count the vectors of an index, all or those whose tags fit a filter."""
     posted_format(request, (JSON,))
-    body = await bodies.read(request, context, context.limits.check_options)
+    body = await bodies.read_options(request, context)
     return await context.admission.compute(
         lambda: CountAnswer(count=context.index_vectors.count(name, bodies.parse(CountOptions, body).filter))
     )
@@ -242,7 +242,7 @@ async def count_vectors(name: IndexName, request: Request, context: Admitted) ->
 async def delete_vectors(name: IndexName, request: Request, context: Admitted) -> DeletedVectors:
     """Delete vectors of an index, by their ids or by a filter of their tags. Nothing of them is kept."""
     posted_format(request, (JSON,))
-    body = await bodies.read(request, context, context.limits.check_options)
+    body = await bodies.read_options(request, context)
 
     def begin() -> tuple[DeleteOptions, Removal]:
         asked = bodies.parse(DeleteOptions, body)
@@ -260,7 +260,7 @@ async def delete_vectors(name: IndexName, request: Request, context: Admitted) -
 async def change_tags(name: IndexName, request: Request, context: Admitted) -> ChangedTags:
     """Add tags to vectors of an index, and remove others: of all that are there, or of none."""
     posted_format(request, (JSON,))
-    body, owner = await bodies.read(request, context, context.limits.check_options), owner_of(request)
+    body, owner = await bodies.read_options(request, context), owner_of(request)
 
     def work() -> ChangedTags:
         changed, missing = context.index_upserts.change_tags(name, bodies.parse(TagChanges, body), owner)

@@ -172,8 +172,8 @@ async def model_ready(name: MapName, context: ContextOf) -> ModelReady:
 async def index(request: Request, context: ContextOf) -> list[IndexedModel]:
     """List all maps as models, in order of their names; `{"ready": true}` restricts the list to ready maps."""
     _check_type(request, JSON)
-    body = await bodies.read(request, context, context.limits.check_spec)
-    asked = bodies.parse(AskedIndex, body or b"{}")
+    body = await bodies.read_options(request, context)
+    asked = await context.admission.ask(lambda: bodies.parse(AskedIndex, body or b"{}"))
     found: list[IndexedModel] = []
     after, more = None, True
     while more:  # calls of others come between

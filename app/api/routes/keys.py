@@ -13,7 +13,6 @@ from app.api.documents import KEY_BODY
 from app.api.negotiation import JSON, posted_format
 from app.api.problems import Refusal
 from app.api.schemas import headers
-from app.core.json_text import check_options
 from app.services.keys import AskedKey, CreatedKey, KeyList
 
 logger = logging.getLogger(__name__)
@@ -39,13 +38,8 @@ KeyId = Annotated[str, Depends(_known_form)]
 async def create_key(request: Request, response: Response, context: Admitted) -> CreatedKey:
     """Create a key. It is valid at once, in every process of the service."""
     posted_format(request, (JSON,))
-    body = await bodies.read(request, context, context.limits.check_spec)
-
-    def create() -> CreatedKey:
-        check_options(body, context.limits.check_spec)
-        return context.keys.create(bodies.parse(AskedKey, body))
-
-    made = await context.admission.ask(create)
+    body = await bodies.read_options(request, context)
+    made = await context.admission.ask(lambda: context.keys.create(bodies.parse(AskedKey, body)))
     logger.info("key %s made key %s, %r with role %s", owner_of(request), made.id, made.name, made.role)
     response.headers["Cache-Control"] = "no-store"
     return made
