@@ -50,7 +50,16 @@ from app.core.recommendations.candidates import (
 from app.core.recommendations.drawing import drawing
 from app.core.recommendations.measuring import FEWEST_LABELLED, FEWEST_ROWS, Labels, Places, Shares, shared_out
 from app.core.recommendations.trials import MOST_ROWS, Ranking, check_shape, recommend
-from app.services.asked import Parse, ScaleOfRows, after_input, fit_of, rows_of, with_scale, without_scale
+from app.services.asked import (
+    Parse,
+    ScaleOfRows,
+    ScalePerColumn,
+    after_input,
+    fit_of,
+    rows_of,
+    with_scale,
+    without_scale,
+)
 from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
 from app.services.limits import Limits
 from app.services.map_creation import kept_rows
@@ -159,8 +168,8 @@ _DTYPE = np.dtype(np.float32)
 # Multiples of a length scale taken from rows that are tried if the objective is a score.
 _MULTIPLES = 0.5, 1.0, 2.0
 # Most length scales that a request takes from rows: two ways, in two metrics. Each takes a second or two, and as much
-# again for so many entries of sparse rows.
-_MOST_SCALES, _MANY_ENTRIES = 4, 1 << 21
+# again for so many entries of sparse rows, or numbers of dense rows if it is taken for each column.
+_MOST_SCALES, _MANY_ENTRIES, _MANY_NUMBERS = 4, 1 << 21, 1 << 24
 # Multiplications that it takes to look at the sizes of a sampler for a summand of a kernel, and for each number of the
 # kernel, such as the length scale of a column; and samplers that are tried if a request names none.
 _PER_BLOCK, _PER_NUMBER, _SUGGESTED = 1 << 18, 1 << 12, range(12)
@@ -202,6 +211,13 @@ def _operations(asked: Wanted, kernel: Kernel, rows: Rows) -> int:
     of_specs = (_PER_BLOCK * blocks + _PER_NUMBER * numbers) * len(asked.samplers or _SUGGESTED)
     rounding = kernel.rounding(_DTYPE)
     return of_specs + (0 if rounding is None else rounding.operations(rows))
+
+
+def _scales_in_time(rows: Rows, for_each_column: bool) -> int:
+    """Return how many length scales of fewer rows take as long as one of these."""
+    if isinstance(rows, np.ndarray):
+        return 1 + for_each_column * rows.size // _MANY_NUMBERS
+    return 1 + int(rows.nnz) // _MANY_ENTRIES
 
 
 class Recommendations(NamedTuple):
@@ -261,7 +277,7 @@ class Recommendations(NamedTuple):
             kernels = (parse(KernelMember, to_json({"kernel": described[0]})).kernel,)
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
-        every, found = list[Kernel](), dict[tuple[object, ...], float]()
+        every, found = list[Kernel](), dict[tuple[object, ...], Any]()
         own = task.every.dataset if isinstance(task.every, Reference) else None
         width, operations, taken = int(task.rows.shape[1]), 0, 0
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
@@ -271,14 +287,16 @@ class Recommendations(NamedTuple):
             with _at_place(place):
                 if scale is not None:
                     rows, seen = self._rows_of_scale(scale, task), after_input(asked.input, "/kernel/length_scale")
-                    by = scale.heuristic, kernel.metric, scale.named[0] if scale.named else own
+                    each = isinstance(scale.length_scale, ScalePerColumn)
+                    by = each, scale.heuristic, kernel.metric, scale.named[0] if scale.named else own
                     if by not in found:
-                        taken += 1 if isinstance(rows, np.ndarray) else 1 + rows.nnz // _MANY_ENTRIES
+                        taken += _scales_in_time(rows, each)
                         if found and taken > _MOST_SCALES:
                             detail = "too many length scales to be taken from rows in one request: give numbers"
                             raise InvalidInput(detail, "/kernel/length_scale")
-                        found[by] = length_scale(by[0], rows, by[1], seen=seen, threads=self.threads)
-                    kernel = with_scale(kernel, scale, found[by], rows, seen=seen)
+                        of_all = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=self.threads)
+                        found[by] = dict(with_scale(kernel, scale, of_all, rows, seen=seen))["length_scale"]
+                    kernel = kernel.model_copy(update={"length_scale": found[by]})
                     if options.multiples is None and asked.objective is Objective.score:
                         multiples = _MULTIPLES
                 kernel.check(width)
