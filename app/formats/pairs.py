@@ -98,7 +98,12 @@ def _whole_numbers(value: Any, item: tuple[int, ...], dtype: np.dtype[Any], want
     found = [np.empty((0, *item), dtype)]
     for _, part in parts_of(value):
         if any(isinstance(one, LongList) for one in part):
-            read = np.stack([_whole_numbers(one, item[1:], dtype, wanted, pointer) for one in part])
+            if not item:
+                raise InvalidInput(f"expected {wanted}, got lists in their place", pointer)
+            rows = [_whole_numbers(one, item[1:], dtype, wanted, pointer) for one in part]
+            if unlike := [one.shape for one in rows if one.shape != item]:
+                raise InvalidInput(f"expected {wanted}, got an array of shape {unlike[0]}", pointer)
+            read = np.stack(rows)
         else:
             read = _part_of_numbers(part, len(item), dtype, wanted, pointer)
         if len(part):

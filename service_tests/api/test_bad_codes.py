@@ -106,3 +106,19 @@ def test_codes_of_one_encoding_are_not_compared_with_vectors(http: httpx.Client)
     for query, codes in (("", [[PAIR] * S]), ("encoding=zero_bit", [[0] * S]), ("encoding=one_hot&bits=3", csr())):
         refused(http, query, codes, [[1.5, 2, 3]], "/y")
         refused(http, query, [[1.5, 2, 3]], codes, "/y")
+
+
+@each(
+    "rows",
+    [
+        "[" * 900_000 + "]" * 900_000,
+        f"[[{'0,' * 400_000}0],[{'0,' * 500_000}0]]",
+        f"[[{'0,' * 600_000}0],[0]]",
+        f"[[{'0,' * 400_000}[{'0,' * 400_000}0]]]",
+    ],
+)
+def test_long_lists_that_are_no_rows_of_codes_are_refused(http: httpx.Client, rows: str) -> None:
+    """They are read item by item, and so with other code than short ones."""
+    body = f'{{"x":{rows},"y":[]}}'.encode()
+    for query in ("of=codes", "encoding=pairs&of=codes"):
+        assert_problem(http, post(http, f"standing-gmm/similarity?{query}", body), 422, "invalid-input")
