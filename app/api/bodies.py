@@ -102,6 +102,8 @@ Model = TypeVar("Model", bound=BaseModel)
 _MOST_NAMED = 20
 # Most errors that are examined, each of which costs a kilobyte. If there are more, they are only counted.
 _MOST_LOOKED_AT = 1000
+# Most lists and objects inside lists of options that come without rows, which have none.
+_MOST_LISTS_OF_OPTIONS = 1 << 10
 # Characters repeated of a value or a name from the request.
 _MOST_CHARACTERS = 80
 
@@ -147,7 +149,8 @@ async def read_options(request: Request, context: Context) -> bytearray:
     """Read the whole body of a request without rows; raise what `read` and `check_options` raise."""
     check_size = context.limits.check_options
     body = await read(request, context, check_size)
-    check_options(body, check_size)  # a parsed list takes much more time and memory than its text
+    # A refusal contains what is wrong several times, and a parsed list takes much more memory than its text.
+    check_options(body, check_size, _MOST_LISTS_OF_OPTIONS)
     return body
 
 

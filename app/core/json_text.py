@@ -80,7 +80,7 @@ CheckSize = Callable[[int, int], None]
 """Function that receives the bytes of options and the commas in their lists before parsing; may raise TooLarge."""
 
 
-def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
+def check_options(text: bytes | bytearray, check_size: CheckSize, most_brackets: int = _MOST_BRACKETS) -> None:
     """Raise if reading the text of options as models would take too much time or memory.
 
     Raises:
@@ -97,15 +97,17 @@ def check_options(text: bytes | bytearray, check_size: CheckSize) -> None:
     n_rest = len((rest + text[at:]).translate(None, b" \t\r\n"))
     if n_rest > _MOST_REST:
         raise InvalidInput(f"expected up to {_MOST_REST} bytes beside lists in options, got {n_rest}")
-    check_lists(len(text), lists, check_size)
+    check_lists(len(text), lists, check_size, most_brackets)
 
 
-def check_lists(nbytes: int, lists: Collection[Span], check_size: CheckSize) -> None:
+def check_lists(
+    nbytes: int, lists: Collection[Span], check_size: CheckSize, most_brackets: int = _MOST_BRACKETS
+) -> None:
     """Raise as `check_options` does, for options of `nbytes` bytes with these lists."""
     check_size(nbytes, sum(one.n_commas for one in lists))
     n_brackets = sum(one.n_brackets for one in lists)
-    if n_brackets > _MOST_BRACKETS:
-        raise InvalidInput(f"expected up to {_MOST_BRACKETS} lists and objects in lists of options, got {n_brackets}")
+    if n_brackets > most_brackets:
+        raise InvalidInput(f"expected up to {most_brackets} lists and objects in lists of options, got {n_brackets}")
 
 
 @jit
