@@ -328,7 +328,8 @@ class Recommendations(NamedTuple):
         given = self.datasets.read_rows(posted, _gate(options.seed, options.input is not None))
         is_dense = isinstance(given.rows["vectors"], np.ndarray)
         if is_dense:
-            self.limits.check_result(8 * given.rows["vectors"].size)  # in float64
+            # In float64, and once more after an input.
+            self.limits.check_result((8 if options.input is None else 16) * given.rows["vectors"].size)
         with at_their_datasets(given.references):
             task = read_labels(self.datasets, options, posted, given)
             check_shape(task.rows)
