@@ -299,23 +299,21 @@ def resolve(asked: AskedSpec, rows_of: RowsOf, threads: int, pause: Pause = no_p
         seen = after_input(changes["input"], pointer)
         how: dict[str, Any] = {"seen": seen, "pause": pause}
         found = length_scale(left_open.kernel.heuristic, rows, spec.kernel.metric, threads=threads, **how)
-        changes["kernel"] = with_scale(spec.kernel, left_open.kernel, found, rows, **how)
+        scale = scale_of(left_open.kernel, found, rows, **how)
+        changes["kernel"] = spec.kernel.model_copy(update={"length_scale": scale})
     # Parsed again, so that it equals the spec of a client that sends the spec of the record.
     numbers = MapSpec.model_validate_json(spec.model_copy(update=changes).canonical())
     return Settled(numbers, left_open.text, warnings)
 
 
-def with_scale(
-    kernel: Kernel, scale: ScaleOfRows, found: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pause = no_pause
-) -> Kernel:
-    """Return the kernel with the length scale `found` of rows, for each column if the scale says so.
+def scale_of(
+    wanted: ScaleOfRows, found: float, rows: Rows, *, seen: Seen = as_they_are, pause: Pause = no_pause
+) -> float | tuple[float, ...]:
+    """Return the length scale `found` of rows, or one for each column if that is wanted.
 
     Raises what `per_column` does.
     """
-    scales = (
-        per_column(found, rows, seen=seen, pause=pause) if isinstance(scale.length_scale, ScalePerColumn) else found
-    )
-    return kernel.model_copy(update={"length_scale": scales})
+    return per_column(found, rows, seen=seen, pause=pause) if isinstance(wanted.length_scale, ScalePerColumn) else found
 
 
 def _zero_rows(wanted: Input, rows: Rows, kernel: Kernel, dataset: str, pause: Pause) -> tuple[str, ...]:

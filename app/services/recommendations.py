@@ -57,7 +57,7 @@ from app.services.asked import (
     after_input,
     fit_of,
     rows_of,
-    with_scale,
+    scale_of,
     without_scale,
 )
 from app.services.datasets import Datasets, Gate, GatedRows, at_their_datasets, dataset_digests
@@ -277,7 +277,7 @@ class Recommendations(NamedTuple):
             kernels = (parse(KernelMember, to_json({"kernel": described[0]})).kernel,)
         else:
             kernels = parse(KernelsMember, to_json({"kernel": described})).kernel
-        every, found = list[Kernel](), dict[tuple[object, ...], Any]()
+        every, found = list[Kernel](), dict[tuple[object, ...], float | tuple[float, ...]]()
         own = task.every.dataset if isinstance(task.every, Reference) else None
         width, operations, taken = int(task.rows.shape[1]), 0, 0
         for place, kernel, scale in zip(places, kernels, scales, strict=True):
@@ -295,7 +295,7 @@ class Recommendations(NamedTuple):
                             detail = "too many length scales to be taken from rows in one request: give numbers"
                             raise InvalidInput(detail, "/kernel/length_scale")
                         of_all = length_scale(scale.heuristic, rows, kernel.metric, seen=seen, threads=self.threads)
-                        found[by] = dict(with_scale(kernel, scale, of_all, rows, seen=seen))["length_scale"]
+                        found[by] = scale_of(scale, of_all, rows, seen=seen)
                     kernel = kernel.model_copy(update={"length_scale": found[by]})
                     if options.multiples is None and asked.objective is Objective.score:
                         multiples = _MULTIPLES

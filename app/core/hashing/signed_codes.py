@@ -39,6 +39,7 @@ from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, mi
 from app.core.hashing.estimates import Estimate, rate_intervals
 from app.core.hashing.parameter_stream import philox
 from app.core.kernels.base import ShiftInvariantKernel
+from app.core.progress import Pause, no_pause
 
 SIGN_STREAM_VERSION = 1
 """Version of the stream. Maps store no version, which means 1."""
@@ -325,11 +326,12 @@ _BYTES_PER_BLOCK = 1 << 22
 _PAIRS_PER_BLOCK = 1 << 16
 
 
-def agreeing(x: Codes, y: Codes, s: int, by: Encoder) -> Whole:
+def agreeing(x: Codes, y: Codes, s: int, by: Encoder, pause: Pause = no_pause) -> Whole:
     """Count the bits, or fingerprints of bands, of row i of x and row i of y that agree, (n,)."""
     found = np.empty(len(x), np.int64)
     step = max(1, _BYTES_PER_BLOCK // max(1, x[:1].nbytes))
     for i in range(0, len(x), step):
+        pause()
         some_x, some_y = x[i : i + step], y[i : i + step]
         if by.encoding is Encoding.packed:
             differ = some_x ^ some_y

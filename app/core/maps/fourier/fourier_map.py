@@ -312,7 +312,7 @@ class FourierMap(FeatureMap):
         self, x: Codes, y: Codes, by: Encoder, gamma: float | None, pause: Pause = no_pause
     ) -> dict[str, Array]:
         """Return the share of codes that agree and, if there is a collision model, the estimate of the kernel."""
-        return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by), by)
+        return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by, pause), by)
 
     def similarity_warnings(self) -> tuple[str, ...]:
         """Return why no collision model relates codes to the kernel; empty if there is one."""
