@@ -140,10 +140,14 @@ class ReweightedGrid(LearnedSampler):
 
 
 def _distinct(frequencies: Matrix) -> Matrix:
-    """Return the frequencies without repetitions and mirror images, which no row can distinguish."""
+    """Return the frequencies in order, without repetitions and mirror images, which no row can distinguish."""
     leading = np.argmax(frequencies != 0, axis=1)[:, None]
     signs = np.sign(np.take_along_axis(frequencies, leading, axis=1))
-    return np.asarray(np.unique(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, axis=0), np.float64)
+    every = np.asarray(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, np.float64)
+    # Bytes that are ordered as the numbers are. `np.unique` of rows would make a type with a field for each column.
+    bits = every.view(np.int64)
+    keys = (bits ^ (bits >> 63 | np.iinfo(np.int64).min)).astype(">i8").view(np.dtype((np.void, every.strides[0])))
+    return every[np.unique(keys, return_index=True)[1]]
 
 
 Support = NDArray[np.bool_]
