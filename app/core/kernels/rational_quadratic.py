@@ -13,6 +13,8 @@ from app.core.quantiles import NORMAL, quantiles
 
 # Factor of rows whose squared distance leaves the range of float64; as a power of two it rounds nothing.
 _SMALLER = 2.0**-540
+# Such rows that are compared again at a time.
+_FAR_ROWS = 64
 # For quantiles of a frequency's length: quadrature nodes (at least, and per unit of the range) and spline nodes. With
 # these numbers, errors are below 1e-9.
 _QUADRATURE_NODES, _QUADRATURE_NODES_PER_UNIT, _SPLINE_NODES = 160, 8, 1024
@@ -73,12 +75,13 @@ class RationalQuadratic(ScaledKernel):
         with np.errstate(over="ignore"):  # infinite values are computed again below
             gram /= 2 * self.alpha
         np.log1p(gram, out=gram)
-        for i in np.flatnonzero(np.isinf(gram.max(axis=1, initial=0))):
-            far = np.isinf(gram[i])
-            squares = self.distances(_SMALLER * x[i : i + 1], _SMALLER * y[far], "sqeuclidean")[0]
-            with np.errstate(divide="ignore"):  # squares of 0 imply α < 1e-300, where the kernel is 1 everywhere
+        far = np.flatnonzero(np.isinf(gram.max(axis=1, initial=0)))
+        for first in range(0, len(far), _FAR_ROWS):
+            rows = far[first : first + _FAR_ROWS]
+            squares = self.distances(_SMALLER * x[rows], _SMALLER * y, "sqeuclidean")
+            with np.errstate(divide="ignore"):  # far squares of 0 imply α < 1e-300, where the kernel is 1 everywhere
                 logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
-            gram[i, far] = np.maximum(logs, 0)
+            gram[rows] = np.where(np.isinf(gram[rows]), np.maximum(logs, 0), gram[rows])
         gram *= -self.alpha
         return np.exp(gram, out=gram)
 

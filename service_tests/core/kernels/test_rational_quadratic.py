@@ -46,9 +46,8 @@ def test_near_rows_keep_their_kernel_beside_rows_whose_distance_overflows() -> N
     x, y = np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 1.0]]), np.array([[0.1, 0.2, 0.3], [1e200, 0.0, 3.0]])
     far = formula(0.01, 1e200)
     assert 5e-5 < far < 2e-4
-    np.testing.assert_allclose(
-        rational(0.01).gram(x, y), [[formula(0.01, 0.14**0.5), far], [far, formula(0.01, 2.0)]], rtol=1e-12
-    )
+    expected = [[formula(0.01, 0.14**0.5), far], [far, formula(0.01, 2.0)]]
+    np.testing.assert_allclose(rational(0.01).gram(np.tile(x, (80, 1)), y), np.tile(expected, (80, 1)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", with_nightly([0.25, 2.5], [0.05, 10.0]))
