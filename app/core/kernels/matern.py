@@ -6,13 +6,15 @@ import numpy as np
 from pydantic import Field
 from scipy.special import betainccinv, betaincinv, gammaincinv, gammaln, kve
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
 from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # From this ν on, the Bessel function, which overflows, is replaced by its uniform expansion, which is as accurate.
 _LARGE_NU = 100.0
+# Values that are computed at a time, because the Bessel function needs several temporaries.
+_VALUES_AT_ONCE = 1 << 14
 
 
 class Matern(ScaledKernel):
@@ -82,8 +84,9 @@ class Matern(ScaledKernel):
         """Compute 2^(1−ν)/Γ(ν) z^ν K_ν(z), z = √(2ν) r."""
         gram = self.distances(x, y, "euclidean")
         gram *= np.sqrt(2 * self.nu)
-        for row in gram:  # a row at a time: the Bessel function needs several temporaries
-            row[:] = _correlation(row, self.nu)
+        values = gram.reshape(-1)
+        for some in row_blocks(len(values), _VALUES_AT_ONCE):
+            values[some] = _correlation(values[some], self.nu)
         return gram
 
 
