@@ -64,7 +64,7 @@ def make_result(
         limits: limits of the request.
         check: raises what `make` may raise. It is called before the first of several blocks is computed.
         make: computes the result of some rows; it must be the same as for these rows among all rows.
-        pause: called between steps of a result that is computed as a whole.
+        pause: called between steps; of blocks, too, which are made later.
         largest: upper bound of the entries of the result.
 
     Raises:
@@ -82,7 +82,7 @@ def make_result(
     check()
     blocks = [*row_blocks(n, most // row_bytes)]
     shared = {**shared_bytes(x), id(feature_map): feature_map.bytes}
-    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block], no_pause), largest, own_bytes(x), shared)
+    return RowBlocks((n, *shape), dtype, blocks, lambda block: make(x[block], pause), largest, own_bytes(x), shared)
 
 
 def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int, pause: Pause = no_pause) -> Answer:
@@ -101,7 +101,7 @@ def transform(feature_map: FeatureMap, x: Rows, limits: Limits, per_number: int,
         feature_map.operations(x),
         per_number,
         limits,
-        lambda: feature_map.check_rows(x, "/vectors"),
+        lambda: feature_map.check_rows(x, "/vectors", pause),
         feature_map.transform,
         pause,
         feature_map.largest_feature,
@@ -153,8 +153,8 @@ def _gram(feature_map: FeatureMap, x: Rows, y: Rows, pause: Pause) -> Array:
     most = max(2 * min(n, m), _FEATURES_BYTES // feature_map.gram_row_bytes)
     if max(n, m) <= most:
         return feature_map.gram(x, y, pause)
-    feature_map.check_rows(x, "/x")
-    feature_map.check_rows(y, "/y")
+    feature_map.check_rows(x, "/x", pause)
+    feature_map.check_rows(y, "/y", pause)
     found = np.empty((n, m), feature_map.gram_dtype)
     for block in row_blocks(max(n, m), most):
         if n > m:
@@ -190,7 +190,7 @@ def codes(
 
     def check() -> None:
         if not written.marked:
-            hashing.check_rows(x, "/vectors")
+            hashing.check_rows(x, "/vectors", pause)
 
     def make(some: Rows, pause: Pause) -> Codes:
         return hashing.codes(some, written, pause=pause)
@@ -226,8 +226,8 @@ def similarity_of_vectors(
     _check_pairs(x, y, limits)
     limits.check_result(hashing.kernel.exact_bytes(x, y))
     limits.check_operations(hashing.code_operations(x) + hashing.code_operations(y), x.shape[0])
-    hashing.check_rows(x, "/x")
-    hashing.check_rows(y, "/y")
+    hashing.check_rows(x, "/x", pause)
+    hashing.check_rows(y, "/y", pause)
     return {**hashing.similarity(x, y, by, gamma, pause)}
 
 

@@ -7,6 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from app.core.arrays import RowBlocks
 from app.core.errors import InvalidInput, TooLarge
 from app.core.hashing.encodings import CodeOptions, Encoder, Encoding
 from app.core.hashing.signed_codes import SIGNED
@@ -98,3 +99,13 @@ def test_work_pauses(name: str) -> None:
     for call in calls:
         with pytest.raises(Abandoned):
             call(limits=LIMITS, pause=pause)
+
+
+def test_blocks_that_are_computed_later_pause_too() -> None:
+    feature_map, pause = make_map(MapSpec.model_validate(USUAL | {"s": 64})), mock.Mock()
+    answer = vectors.transform(feature_map, np.ones((200, 3)), LIMITS._replace(max_result_bytes=5000), 0, pause)
+    features = answer["features"]
+    assert isinstance(features, RowBlocks)
+    pause.side_effect = Abandoned
+    with pytest.raises(Abandoned):
+        next(features.generate())

@@ -161,8 +161,8 @@ class Gram(Diagnostic):
         """
         vectors = rows["vectors"]
         n = vectors.shape[0]
-        feature_map.check_rows(vectors, "/vectors")
         parts, tiles = Parts(progress), len([*tile_places(n)])
+        feature_map.check_rows(vectors, "/vectors", partial(progress.checkpoint, parts.restored_state))
         estimates = estimates_of(
             feature_map, self.estimators, vectors, partial(progress.before_long_call, parts.restored_state)
         )

@@ -18,7 +18,7 @@ from app.core.hashing.encodings import CodeOptions, Codes, Encoder, Encoding, Sa
 from app.core.kernels.base import AnyKernel
 from app.core.kernels.rounding import Rounding, coarseness_warnings
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Fetched, Form, FrozenArray, Gives, Spectrum, Unit
-from app.core.progress import Pause, no_pause
+from app.core.progress import Pause, between, no_pause
 from app.core.samplers.base import AnySampler
 
 PAIRS = Encoder(Encoding.pairs)
@@ -224,16 +224,17 @@ class FeatureMap(ABC):
         products: Array = np.einsum("ij,ij->i", of_x, of_y, dtype=np.result_type(of_x, np.float64))
         return products
 
-    def check_rows(self, rows: Rows, pointer: str) -> None:
+    def check_rows(self, rows: Rows, pointer: str, pause: Pause = no_pause) -> None:
         """Raise InvalidInput if `transform`, `codes` or `gram` would refuse some of the rows, posted at `pointer`.
 
         Rows that pass can be given to these methods in blocks.
         """
-        for block in blocks_of_entries(rows, _ENTRIES_PER_BLOCK):
-            self.check_block(rows[block], pointer, block.start)
+        for block in between(blocks_of_entries(rows, _ENTRIES_PER_BLOCK), pause):
+            self.check_block(rows[block], pointer, block.start, pause)
 
-    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
+    def check_block(self, rows: Rows, pointer: str, first: int, pause: Pause) -> None:
         """Check a block of the rows, from row `first` on, as `check_rows` does."""
+        del pause  # a block takes no longer than a step
         self.prepare_rows(rows, pointer, first)
 
     def warnings(self, rows: Rows, called: str = "vectors") -> tuple[str, ...]:

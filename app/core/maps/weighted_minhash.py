@@ -20,7 +20,7 @@ from app.core.kernels.gmm import GeneralizedMinMax
 from app.core.maps.base import PAIRS, FeatureMap
 from app.core.maps.terms import Arrays, BaseSpec, Built, ClosedForms, Form, FrozenArray, Gives
 from app.core.norms import unit_rows
-from app.core.progress import Pause, no_pause
+from app.core.progress import Pause, between, no_pause
 from app.core.samplers.base import AnySampler
 from app.core.threads import for_each
 
@@ -137,14 +137,14 @@ class WeightedMinHashMap(FeatureMap):
             refuse_rows(np.flatnonzero(unsampled), pointer)
         return codes
 
-    def check_rows(self, rows: Rows, pointer: str) -> None:
+    def check_rows(self, rows: Rows, pointer: str, pause: Pause = no_pause) -> None:
         """Raise InvalidInput naming the rows that are all zero (after centering), if there are any."""
-        refuse_rows(np.flatnonzero(self.find_rows_without_code(rows)), pointer)
+        refuse_rows(np.flatnonzero(self.find_rows_without_code(rows, pause)), pointer)
 
-    def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:
+    def find_rows_without_code(self, rows: Rows, pause: Pause = no_pause) -> NDArray[np.bool_]:
         """Return whether each row is all zero (after centering), (n,)."""
         empty = np.empty(rows.shape[0], np.bool_)
-        for block in self._blocks(rows):
+        for block in between(self._blocks(rows), pause):
             empty[block] = self.kernel.empty(in_dtype(rows[block], self.spec.numpy_dtype))
         return empty
 

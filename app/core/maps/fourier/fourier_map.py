@@ -337,8 +337,9 @@ class FourierMap(FeatureMap):
         rates = {"agreement": counts / (self.n_frequencies // by.rows_per_band)}
         return rates if exact is None else rates | {"exact": exact}
 
-    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
+    def check_block(self, rows: Rows, pointer: str, first: int, pause: Pause) -> None:
         """Raise InvalidInput if the kernel is undefined for a row, or if a phase could leave the dtype's range."""
+        del pause  # a block takes no longer than a step
         self._in_range(pointer, rows, first)
 
     def operations(self, rows: Rows) -> int:

@@ -477,6 +477,10 @@ def landmark_block(kernel: AnyKernel, landmarks: Rows, pause: Pause = no_pause) 
 def safe_entry(kernel: AnyKernel, landmarks: Rows, root: Floats) -> float:
     """Return a bound on the entries of a row, below which its kernels and features stay in range in any case."""
     d, most = landmarks.shape[1], float(np.finfo(np.float64).max) / 4
+    if (shape := profile(kernel)) is not None:
+        if shape.what != RATIONAL_QUADRATIC:
+            return np.inf  # kernels of rows out of range are their limits, 0
+        return float(np.sqrt(most / d) * np.min(shape.scales) - largest(landmarks))  # h stays finite
     if isinstance(kernel, ScaledKernel | Anova):
         return most * min(1.0, float(np.min(kernel.length_scale)))
     if not isinstance(kernel, Polynomial):
@@ -521,11 +525,11 @@ class LandmarkFeatures:
         s, r = self._shape
         return int(self._blocks.operations(rows) + rows.shape[0] * s * r)
 
-    def check(self, rows: Rows) -> None:
+    def check(self, rows: Rows, pause: Pause) -> None:
         """Raise InvalidInput if `of` would for some of the rows; only rows with large entries are computed."""
         doubtful = np.flatnonzero(largest_by_row(rows) > np.float64(self._safe_entry))
         for part in row_blocks(len(doubtful), _CHECKED_AT_A_TIME // self._shape[1]):
-            self.of(rows[doubtful[part]], no_pause)
+            self.of(rows[doubtful[part]], pause)
 
     def of(self, rows: Rows, pause: Pause, ready: Ready = as_they_are) -> Floats:
         """Compute the features of rows, (n, d) to (n, r).

@@ -395,9 +395,9 @@ class LandmarkMap(FeatureMap):
         """Compute the features of the rows."""
         return self._of(rows, "/vectors", pause)
 
-    def check_block(self, rows: Rows, pointer: str, first: int) -> None:
+    def check_block(self, rows: Rows, pointer: str, first: int, pause: Pause) -> None:
         """Raise InvalidInput if the kernel is undefined for a row, or kernels or features leave the dtype's range."""
-        self._features.check(self.prepare_rows(rows, pointer, first))
+        self._features.check(self.prepare_rows(rows, pointer, first), pause)
 
     def operations(self, rows: Rows) -> int:
         """Return the cost of kernel values, products with the root, and warnings, in multiplications of a product."""

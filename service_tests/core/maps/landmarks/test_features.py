@@ -2,18 +2,19 @@
 
 import json
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
 from pydantic import TypeAdapter
 from scipy.sparse import csr_array
 
+from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.kernels.base import AnyKernel
 from app.core.maps.landmarks.features import LandmarkFeatures, landmark_block
 from app.core.maps.landmarks.landmark_map import root_of
-from app.core.progress import no_pause
+from app.core.progress import Abandoned, no_pause
 from service_tests.cases import each
 from service_tests.core.combinations import variants
 from service_tests.core.specs import KERNELS
@@ -133,6 +134,27 @@ def test_kernels_of_rows_that_are_very_far_away_are_their_limits(fields: Any, of
     np.testing.assert_allclose(found, exact, rtol=1e-6, atol=1e-6)
     assert (exact[1::2] == 0).all() or (exact[1::2] > 0.1).all()
     assert (plain.of(csr_array(x), no_pause) == found).all()
+
+
+def test_only_rows_that_may_be_refused_are_computed_when_they_are_checked() -> None:
+    """A rational quadratic kernel of squares that leave the range of float64 is refused; others have limits."""
+    landmarks, identity = data(9, 1, "float64"), np.eye(9)
+    x, pause = data(20, 2, "float64") * 1e160, Mock()
+    for fields in (GAUSSIAN | {"length_scale": 1e-307}, MATERN):
+        features = LandmarkFeatures(kernel_of(fields), landmarks, identity, 1)
+        with patch.object(features, "of", side_effect=AssertionError):
+            features.check(x, pause)
+        assert (features.of(x, no_pause) == 0).all()
+    far = LandmarkFeatures(
+        kernel_of({"kind": "rational_quadratic", "length_scale": 1.2, "alpha": 1}), landmarks, identity, 1
+    )
+    far.check(x / 1e20, pause)
+    assert not pause.called
+    with pytest.raises(InvalidInput, match="too many length scales away"):
+        far.check(x, pause)
+    pause.side_effect = Abandoned
+    with pytest.raises(Abandoned):
+        far.check(np.full((150_000, 4), 5e153), pause)
 
 
 def test_rows_that_are_made_dense_cost_as_much() -> None:
