@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from pydantic import Field
 
 from app.api import bodies
+from app.api.admission import end_if_left
 from app.api.context import Admitted, Context, ContextOf, MapName
 from app.api.negotiation import JSON, encoded_response, posted_type, warning_headers
 from app.api.problems import Refusal
@@ -287,13 +288,14 @@ def _compute_outputs(
     Raises what `vectors.transform` raises.
     """
     if Gives.features not in feature_map.gives:
-        codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number))
+        codes = rows_of(vectors.codes(feature_map, x, _HASHES, limits, per_number, end_if_left))
         return {CODES: _convert(codes, lambda some: some.astype(np.int64), np.dtype(np.int64))}
     found: dict[str, Array | RowBlocks] = {}
     if CODES in wanted:
-        found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number))
+        found[CODES] = rows_of(vectors.codes(feature_map, x, SIGNED, limits, per_number, end_if_left))
     if {*wanted} - {CODES}:
-        features, part = rows_of(vectors.transform(feature_map, x, limits, per_number)), feature_map.spec.numpy_dtype
+        made = vectors.transform(feature_map, x, limits, per_number, end_if_left)
+        features, part = rows_of(made), feature_map.spec.numpy_dtype
         if features.dtype.kind != "c":
             return found | {"features": features}
         found[REAL] = _convert(features, lambda some: some.real, part)

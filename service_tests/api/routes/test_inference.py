@@ -2,16 +2,24 @@
 
 # ruff: noqa: E501 - a request is a line
 
+import asyncio
 import json
 from typing import Any
 
 import httpx
 import numpy as np
+import pytest
+from starlette.requests import ClientDisconnect
 
+from app.api.routes.inference import _compute_outputs
+from app.core.maps import make_map
+from app.core.spec import MapSpec
 from app.formats.open_inference import DTYPES, VERSION
+from app.request_context import REQUEST, RequestContext
 from service_tests.api.operations import DOCUMENT
 from service_tests.cases import each
 from service_tests.checks import JSON, array, post_npy
+from service_tests.services.conftest import LIMITS
 
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 LENGTH = "Inference-Header-Content-Length"
@@ -183,3 +191,22 @@ def test_the_document_names_the_datatypes_that_are_read() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     assert schemas["InputTensor"]["properties"]["datatype"]["enum"] == [*DTYPES]
     assert schemas["InferenceRequestModelVersion"]["enum"] == ["", VERSION]
+
+
+@each("outputs", [["features"], ["codes"]])
+def test_nothing_is_computed_once_the_client_has_left(outputs: list[str]) -> None:
+    async def ask() -> None:
+        left = asyncio.get_running_loop().create_future()
+        left.set_result(None)
+        REQUEST.set(RequestContext("", left=left))
+        spec = {
+            "input_dim": 3,
+            "kernel": {"kind": "laplacian", "length_scale": 1.0},
+            "sampler": {"kind": "monte_carlo"},
+        }
+        feature_map = make_map(MapSpec.model_validate(spec | {"s": 64}))
+        limits = LIMITS._replace(max_operations=1 << 30, max_result_bytes=1 << 20)
+        with pytest.raises(ClientDisconnect):
+            _compute_outputs(feature_map, np.tile(ROWS, (40, 1)), outputs, limits, 1)
+
+    asyncio.run(ask())
