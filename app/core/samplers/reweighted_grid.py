@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from math import isqrt
 from typing import Annotated, Literal, Self
 
@@ -55,6 +56,8 @@ class ReweightedGrid(LearnedSampler):
     source = f"{GQ}, section 3.5; pairs summed by products of features"
     limits = (_LAW, "a dataset", f"s candidates at least, {_MOST_CANDIDATES} at most")
 
+    held_at_once = 3
+
     kind: Literal["reweighted_grid"]
     points_per_dim: Annotated[int, Field(ge=2, le=200)] = 5
     """L, number of nodes of the one-dimensional rule."""
@@ -102,7 +105,8 @@ class ReweightedGrid(LearnedSampler):
         rows, progress = split(building.rows(self.dataset, "/sampler/dataset")), building.progress
         grid = SubsampledGrid(kind="subsampled_grid", points_per_dim=self.points_per_dim)
         drawn = grid.frequency_set(kernel, self._n_candidates(s), input_dim, rng).frequencies
-        start, candidates = FrequencySet(drawn[:s], np.full(s, 1 / s)), _distinct(drawn)
+        start, candidates = FrequencySet(drawn[:s].copy(), np.full(s, 1 / s)), _distinct(drawn)
+        del drawn
         # The largest n with n(n − 1)/2 ≤ pairs.
         n_rows = min(rows.learned.shape[0], (1 + isqrt(1 + 8 * self.pairs)) // 2)
         fit = dense(rows.learned[sample_rows(rows.learned.shape[0], n_rows, int(rng.integers(1 << 63)))])
@@ -140,14 +144,23 @@ class ReweightedGrid(LearnedSampler):
 
 
 def _distinct(frequencies: Matrix) -> Matrix:
-    """Return the frequencies in order, without repetitions and mirror images, which no row can distinguish."""
+    """Return the frequencies in order, without repetitions and mirror images, which no row can distinguish.
+
+    The frequencies are overwritten.
+    """
     leading = np.argmax(frequencies != 0, axis=1)[:, None]
     signs = np.sign(np.take_along_axis(frequencies, leading, axis=1))
-    every = np.asarray(frequencies * np.where(signs == 0, 1.0, signs) + 0.0, np.float64)
+    frequencies *= np.where(signs == 0, 1.0, signs)
+    frequencies += 0.0  # there is no -0 then
     # Bytes that are ordered as the numbers are. `np.unique` of rows would make a type with a field for each column.
-    bits = every.view(np.int64)
-    keys = (bits ^ (bits >> 63 | np.iinfo(np.int64).min)).astype(">i8").view(np.dtype((np.void, every.strides[0])))
-    return every[np.unique(keys, return_index=True)[1]]
+    bits = frequencies.view(np.int64)
+    keys = bits >> 63
+    keys |= np.iinfo(np.int64).min
+    keys ^= bits
+    order = np.argsort(keys.byteswap(inplace=True).view(np.dtype((np.void, keys.strides[0]))).reshape(-1))
+    del keys
+    is_new = [True, *(not np.array_equal(*frequencies[[i, j]]) for i, j in pairwise(order))]
+    return frequencies[order[is_new]]
 
 
 Support = NDArray[np.bool_]

@@ -51,6 +51,8 @@ EXPONENTIAL, MATERN, RATIONAL_QUADRATIC = range(3)
 _MATERN = {0.5: (0.0, 0.0, 0.0), 1.5: (1.0, 0.0, 0.0), 2.5: (1.0, 1 / 3, 0.0), 3.5: (1.0, 2 / 5, 1 / 15)}
 # With h up to `_LARGEST` and α from `_LEAST_ALPHA` on, no step leaves the range of float32.
 _LARGEST, _LEAST_ALPHA = 1e34, 1e-3
+# Reciprocals of much smaller scales leave the range of float64.
+_LEAST_SCALE = 1e-300
 _SINGLE_BYTES = 4
 # Largest error of h, in units in the last place of the half squared norms.
 _UNITS = 64
@@ -74,6 +76,8 @@ def profile(kernel: AnyKernel) -> Profile | None:
     """Return the profile of a kernel, for rows that it has prepared; None if no profile here describes it."""
     if isinstance(kernel, CorrelationRbf):
         kernel = kernel.blocks(1)[0].kernel
+    if isinstance(kernel, ScaledKernel) and np.min(kernel.length_scale) < _LEAST_SCALE:
+        return None
     if isinstance(kernel, Gaussian):
         return Profile(EXPONENTIAL, (0.0, 0.0, 0.0), kernel.length_scales)
     if isinstance(kernel, Matern) and kernel.nu in _MATERN:

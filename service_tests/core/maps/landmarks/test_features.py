@@ -107,6 +107,16 @@ def test_equal_rows_have_the_kernel_of_a_row_with_itself(fields: dict[str, Any],
     assert (np.diag(plain.of(landmarks, no_pause)) == 1).all()
 
 
+@each("form", [np.asarray, csr_array])
+def test_a_tiny_length_scale_of_a_column_of_zeros_changes_nothing(form: Any) -> None:
+    """Its reciprocal is infinite."""
+    kernel, landmarks = kernel_of(GAUSSIAN | {"length_scale": [5e-309, 1.0, 1.0, 1.0]}), data(20, 3, "float64")
+    landmarks[:, 0] = 0
+    plain = LandmarkFeatures(kernel, form(landmarks), np.eye(20), 1)
+    wanted = kernel_of(GAUSSIAN | {"length_scale": 1.0}).exact(landmarks, landmarks)
+    np.testing.assert_allclose(plain.of(landmarks, no_pause), wanted, rtol=1e-12)
+
+
 @every_dtype
 @each("fields", [GAUSSIAN, MATERN])
 @each("places", [[1e4], [-1e4, 1e4], [0.0, 1e18]])
@@ -140,7 +150,7 @@ def test_only_rows_that_may_be_refused_are_computed_when_they_are_checked() -> N
     """A rational quadratic kernel of squares that leave the range of float64 is refused; others have limits."""
     landmarks, identity = data(9, 1, "float64"), np.eye(9)
     x, pause = data(20, 2, "float64") * 1e160, Mock()
-    for fields in (GAUSSIAN | {"length_scale": 1e-307}, MATERN):
+    for fields in (GAUSSIAN | {"length_scale": 1e-299}, MATERN):
         features = LandmarkFeatures(kernel_of(fields), landmarks, identity, 1)
         with patch.object(features, "of", side_effect=AssertionError):
             features.check(x, pause)
