@@ -510,11 +510,6 @@ def row_numbers(rows: sparse.csr_array) -> NDArray[np.intp]:
     return np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
 
 
-def row_sums(rows: sparse.csr_array) -> Matrix:
-    """Return the sum of each row's entries, (n,), in float64, added in their order: equal rows have equal sums."""
-    return np.asarray(np.bincount(row_numbers(rows), rows.data, rows.shape[0]), np.float64)
-
-
 def divide_columns(rows: Rows, divisors: Matrix) -> None:
     """Divide rows (n, d) in place by one number, (), or by one number per column, (d,)."""
     if isinstance(rows, np.ndarray):

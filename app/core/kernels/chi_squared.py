@@ -1,7 +1,7 @@
 """The exponential chi-squared kernel."""
 
 from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +18,6 @@ from app.core.arrays import (
     of_columns,
     place_of,
     row_blocks,
-    row_sums,
     stored_values,
 )
 from app.core.compiled import jit
@@ -84,7 +83,7 @@ class ChiSquared(AnyKernel):
         """Return a function that computes the kernel of some rows x with y, which stay sparse if they are sparse.
 
         Dense rows are compared entry by entry. For two sparse rows, the entries that only one of them has are summed as
-        the sums of both rows less the entries in shared columns, so distances err by a few roundings of these sums.
+        the sums of both rows less the entries in shared columns, with twice the digits.
         """
         m = y.shape[0]
         if isinstance(y, np.ndarray):
@@ -98,11 +97,11 @@ class ChiSquared(AnyKernel):
             return compare
         smaller = _smaller(y)
         columns, restricted = in_own_columns(smaller)
-        summed = (*csr_parts(restricted.tocsc()), row_sums(smaller))
+        summed = (*csr_parts(restricted.tocsc()), _sums(smaller))
 
         def compare_sparse(x: Rows) -> Matrix:
             distances, of_x = np.empty((x.shape[0], m)), _smaller(sparse.csr_array(x))
-            sparse_distances((*csr_parts(of_columns(of_x, columns)), row_sums(of_x)), summed, distances)
+            sparse_distances((*csr_parts(of_columns(of_x, columns)), _sums(of_x)), summed, distances)
             return self._kernel(distances)
 
         return compare_sparse
@@ -151,10 +150,17 @@ def _smaller(rows: sparse.csr_array) -> sparse.csr_array:
     return found
 
 
+def _sums(rows: sparse.csr_array) -> Matrix:
+    """Return the sums of the rows' entries and what they lack, (2, n)."""
+    sums = np.zeros((2, rows.shape[0]))
+    write_sums(rows.data, rows.indptr.astype(np.int64), sums)
+    return sums
+
+
 # A term is computed as (a − b)·((a − b)/(a + b)), because (a − b)² alone may leave the range of float64. Rows were
 # multiplied by `_SMALLER`, so that no sum leaves it either.
 Summed = tuple[Matrix, Whole, Whole, Matrix]
-"""Parts of a sparse matrix by row or by column, as in `Compressed`, and the sums of its rows."""
+"""Parts of a sparse matrix by row or by column, as in `Compressed`, and the `write_sums` of its rows."""
 
 # Rows of y compared at a time: few enough that their entries, and their sums with one row of x, stay in the cache.
 _ROWS_PER_BLOCK = 512
@@ -180,26 +186,47 @@ def dense_distances(x: Matrix, y: Matrix, out: Matrix) -> None:
 
 
 @jit
+def _lost(a: Any, b: Any, total: Any) -> Any:
+    """Return what a + b, rounded to `total`, lacks; exactly (Knuth's two-sum)."""
+    of_b = total - a
+    return (a - (total - of_b)) + (b - of_b)
+
+
+@jit
+def write_sums(values: Matrix, ends: Whole, out: Matrix) -> None:
+    """Add the entries of each sparse row in their order, and what roundings lose, to `out`, (2, n)."""
+    for i in range(out.shape[1]):
+        for k in range(ends[i], ends[i + 1]):
+            total = out[0, i] + values[k]
+            out[1, i] += _lost(out[0, i], values[k], total)
+            out[0, i] = total
+
+
+@jit
 def sparse_distances(x: Summed, y: Summed, out: Matrix) -> None:
     """Compute the sums of `dense_distances` for sparse rows, x by row and y by column, into out (n, m).
 
-    Entries that only one of two rows has add up to the sums of both rows less the entries in shared columns. For equal
-    rows that is exactly 0, because their entries are added in the same order.
+    Entries that only one of two rows has add up to the sums of both rows less the entries in shared columns. As much of
+    that may cancel, what roundings lose is summed too. For equal rows it is exactly 0, because their entries are added
+    in the same order.
     """
     (x_values, x_columns, x_ends, x_sums), (y_values, y_rows, y_ends, y_sums) = x, y
     m = out.shape[1]
-    shared = np.empty(m)
+    shared, lost = np.empty(m), np.empty(m)
     for i in range(out.shape[0]):
         for j in range(m):
-            shared[j] = 0.0
-            out[i, j] = 0.0
+            shared[j] = lost[j] = out[i, j] = 0.0
         for k in range(x_ends[i], x_ends[i + 1]):
             a = x_values[k]
             for place in range(y_ends[x_columns[k]], y_ends[x_columns[k] + 1]):
                 j, b = y_rows[place], y_values[place]
                 both = a + b
                 apart = a - b
-                shared[j] += both
+                total = shared[j] + both
+                lost[j] += _lost(shared[j], both, total) + _lost(a, b, both)
+                shared[j] = total
                 out[i, j] += apart * (apart / both)
         for j in range(m):
-            out[i, j] += max(0.0, x_sums[i] + y_sums[j] - shared[j])
+            total = x_sums[0, i] + y_sums[0, j]
+            left = _lost(x_sums[0, i], y_sums[0, j], total) + (x_sums[1, i] + y_sums[1, j] - lost[j])
+            out[i, j] += max(0.0, total - shared[j] + left)

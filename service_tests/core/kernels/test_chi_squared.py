@@ -56,6 +56,20 @@ def test_a_block_is_that_of_exact_fractions_and_zero_over_zero_is_zero(of_x: Any
 
 
 @every_form
+def test_large_rows_that_differ_little_keep_their_kernel(of_x: Any, of_y: Any) -> None:
+    """Their sums, of which almost all cancels, have an error of some units."""
+    rng = np.random.default_rng(4)
+    x = np.round(rng.uniform(1, 10, 40) * 1e15 + rng.normal(size=(6, 40)) * 3e6)
+    x[:, :5] = rng.random((6, 5)) * (rng.random((6, 5)) < 0.5)
+    exact = [
+        [sum(Fraction(a - b) ** 2 / Fraction(a + b) for a, b in zip(u, v, strict=True) if a + b) for v in x] for u in x
+    ]
+    expected = np.exp(-np.array(exact, float))
+    assert 0.01 < expected.min() < 0.5
+    np.testing.assert_allclose(chi_squared().exact(of_x(x), of_y(x)), expected, rtol=1e-13)
+
+
+@every_form
 @each("size", [1e-320, 1e-280, 1.0, 1e16, 1e300, 1.7e308])
 def test_rows_of_any_size_have_kernel_one_with_themselves_and_another_with_their_halves(
     size: float, of_x: Any, of_y: Any
