@@ -13,6 +13,7 @@ from app.core.indexes.banding import Codes, Image
 from app.core.indexes.labels import is_sparse, unpack_rows
 from app.core.indexes.options import MOST_PAGED, SearchOptions, compared_exactly
 from app.core.indexes.search import MOST_SCANNED, Chosen, Hits, nearest, search
+from app.core.progress import Pause, no_pause
 from app.services.errors import VectorNotFound
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
@@ -159,11 +160,12 @@ def _n_entries(rows: Rows) -> int:
 class _Work:
     """Work of a search; apart from it, so that no cycle of references keeps its snapshot in memory."""
 
-    def __init__(self, limits: Limits) -> None:
-        self._limits, self._spent = limits, 0
+    def __init__(self, limits: Limits, pause: Pause) -> None:
+        self._limits, self._pause, self._spent = limits, pause, 0
 
     def spend(self, operations: int, n: int = 0) -> None:
-        """Count work; raise TooLarge if it is too much for one request."""
+        """Count work, and pause; raise TooLarge if it is too much for one request."""
+        self._pause()
         self._spent += operations
         self._limits.check_operations(self._spent, n)
 
@@ -174,6 +176,7 @@ class Search:
     Args:
         own: the id of each query, if these are vectors of the index; a vector is not among its own results.
         among: which vectors may be found, (n,), if the options have no filter; None for all.
+        pause: called between steps.
     """
 
     def __init__(
@@ -187,7 +190,9 @@ class Search:
         as_text: bool = False,
         own: Sequence[bytes] = (),
         among: Chosen | None = None,
+        pause: Pause = no_pause,
     ) -> None:
+        self._pause = pause
         self._store, self._limits, self._threads, self._as_text = store, limits, threads, as_text
         self._own, self._among = own, among
         self._opened, self._image, self._options = opened, image, options
@@ -195,7 +200,7 @@ class Search:
         if options.exact and not keeps:
             raise InvalidInput(f"exact needs vectors, and index {opened.manifest.name!r} keeps codes alone", "/exact")
         self._exactly = keeps if options.exact is None else options.exact
-        self._nbytes, self._spend = 0, _Work(limits).spend
+        self._nbytes, self._spend = 0, _Work(limits, pause).spend
         self._comparison = ExactComparison(store, opened, limits, self._spend)
         self.has_more = False
         """Whether a query may have results behind those of this page."""
@@ -212,7 +217,9 @@ class Search:
         opened = self._opened
         self._spend(opened.feature_map.code_operations(rows), rows.shape[0])
         return self._find(
-            rows.shape[0], lambda part: opened.codes.pack(opened.feature_map, rows[part]), lambda i: rows[i : i + 1]
+            rows.shape[0],
+            lambda part: opened.codes.pack(opened.feature_map, rows[part], self._pause),
+            lambda i: rows[i : i + 1],
         )
 
     def most_similar(self, rows: Rows, codes: Codes) -> dict[int, Result]:

@@ -14,6 +14,7 @@ from app.core.indexes.banding import Codes
 from app.core.indexes.labels import pack_rows
 from app.core.indexes.options import Batch, CheckCount, SearchOptions, TagChanges
 from app.core.indexes.search import nearest
+from app.core.progress import Pause, no_pause
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.index_images import Images, Seen
@@ -88,13 +89,18 @@ class IndexUpserts:
         self._datasets, self._limits, self._threads = datasets, limits, threads
 
     def upsert(
-        self, name: str, read: Callable[[int, CheckCount], Batch], rule: Rule = _ALL, owner: str = ""
+        self,
+        name: str,
+        read: Callable[[int, CheckCount], Batch],
+        rule: Rule = _ALL,
+        owner: str = "",
+        pause: Pause = no_pause,
     ) -> Upserted:
         """Put the vectors of a batch into an index, in one step; they replace vectors with the same ids.
 
         `read` receives the length of a row, and a function that checks the number of vectors. The vectors count towards
         `owner`'s quota, whoever created the index. If vectors are refused that are similar to others, no vector that
-        somebody else puts in meanwhile is overlooked.
+        somebody else puts in meanwhile is overlooked. `pause` is called before anything is put in.
 
         Raises:
             InvalidInput: a vector has no codes; ids or tags are invalid, or their number differs from that of the
@@ -106,7 +112,7 @@ class IndexUpserts:
         def put() -> Upserted:
             opened = self._indexes.open(name)
             with self._store.using(opened.manifest):
-                batch = self._prepare(opened, read, rule.skips)
+                batch = self._prepare(opened, read, rule.skips, pause)
                 alike = self._put(opened, batch, rule, owner)
             ids = [labels.read(key) for key in batch.keys]
             refused = [{"id": ids[i], **one} for i, one in sorted(alike.items())]
@@ -153,7 +159,9 @@ class IndexUpserts:
 
         return latest(lambda: self._until_unchanged(self._indexes.open(name), change))
 
-    def _prepare(self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], skips: bool) -> _Prepared:
+    def _prepare(
+        self, opened: OpenIndex, read: Callable[[int, CheckCount], Batch], skips: bool, pause: Pause
+    ) -> _Prepared:
         feature_map, check = opened.feature_map, self._limits.check_batch
         batch = read(feature_map.spec.input_dim, check)
         given = self._datasets.read_rows({"vectors": batch.vectors}, feature_map.spec.gate)
@@ -183,7 +191,7 @@ class IndexUpserts:
         of_tags = sum(len(text) for _, text in tags)
         self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes + of_tags)
         with at_their_datasets(given.references):
-            codes = opened.codes.pack(feature_map, rows)
+            codes = opened.codes.pack(feature_map, rows, pause)
         return _Prepared(keys, tags, rows, vectors, codes, skipped, warnings_of(feature_map, given.rows))
 
     def _put(self, opened: OpenIndex, batch: _Prepared, rule: Rule, owner: str) -> Alike:

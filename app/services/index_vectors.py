@@ -14,6 +14,7 @@ from app.core.errors import InvalidOption
 from app.core.indexes import labels
 from app.core.indexes.labels import unpack_rows
 from app.core.indexes.options import MOST_PAGED, DeleteOptions, Filter, SearchOptions
+from app.core.progress import Pause, no_pause
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import IndexNotFound, VectorNotFound
@@ -142,6 +143,7 @@ class IndexVectors:
         name: str,
         read: Callable[[int], tuple[SearchOptions, PostedRows | Reference | None]],
         as_text: bool = False,
+        pause: Pause = no_pause,
     ) -> tuple[list[Result], str | None, Warnings]:
         """Find the nearest vectors to each query, see `Search.results`.
 
@@ -160,7 +162,7 @@ class IndexVectors:
             seen = self._images.looked_at(opened.manifest, opened.state)
             with self._store.using(opened.manifest), seen as image:
                 options, posted = read(opened.feature_map.spec.input_dim)
-                found = Search(self._store, self._limits, opened, image, options, self._threads, as_text)
+                found = Search(self._store, self._limits, opened, image, options, self._threads, as_text, pause=pause)
                 if posted is None:
                     results = found.results_of(options.ids or ())
                     return results, _next(options, found), ()

@@ -23,6 +23,9 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         spec = {"input_dim": 1, "kernel": {"kind": "laplacian", "length_scale": 1.0}, "s": S}
         with running.client() as http:
             http.put("/v1/maps/m", json={**spec, "sampler": {"kind": "monte_carlo"}}).raise_for_status()
+            of_index = {**spec, "sampler": {"kind": "monte_carlo"}, "s": 1 << 16}
+            http.put("/v1/maps/n", json=of_index).raise_for_status()
+            http.put("/v1/indexes/n", json={"map": "n"}).raise_for_status()
         yield running
 
 
@@ -30,14 +33,15 @@ def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 @each(
     ("call", "body"),
     [
-        ("kernel", b'{"x": [%s], "y": [[1]]}' % ROWS),
-        ("similarity", b'{"x": [%s], "y": [%s]}' % (ROWS, ROWS)),
-        (f"codes?encoding=fingerprint&rows_per_band={S}", b'{"vectors": [%s]}' % ROWS),
+        ("maps/m/kernel", b'{"x": [%s], "y": [[1]]}' % ROWS),
+        ("maps/m/similarity", b'{"x": [%s], "y": [%s]}' % (ROWS, ROWS)),
+        ("indexes/n/search", b'{"vectors": [%s], "k": 1}' % ROWS),
+        (f"maps/m/codes?encoding=fingerprint&rows_per_band={S}", b'{"vectors": [%s]}' % ROWS),
     ],
 )
 def test_work_of_minutes_ends_once_its_client_has_left(patient: Running, call: str, body: bytes) -> None:
     computing = psutil.Process(patient.process.pid).cpu_times
-    head = f"POST /v1/maps/m/{call} HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
+    head = f"POST /v1/{call} HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\n"
     with patient.client() as http:
         with connected(patient) as line:
             before = computing().user

@@ -235,8 +235,8 @@ def test_a_search_keeps_no_snapshot_in_memory_after_its_end(url: str, monkeypatc
     upsert(services, made(services, "i"), ["a", "b"])
 
     class Watched(index_search.Search):
-        def __init__(self, *args: Any) -> None:
-            super().__init__(*args)
+        def __init__(self, *args: Any, **named: Any) -> None:
+            super().__init__(*args, **named)
             searches.append(weakref.ref(self))
 
     monkeypatch.setattr(index_vectors, "Search", Watched)

@@ -10,6 +10,7 @@ from starlette.convertors import PathConvertor, register_url_convertor
 
 from app.api import bodies, long_work
 from app.api.access import owner_of
+from app.api.admission import end_if_left
 from app.api.context import Admitted, ContextOf, Cursor, IndexName, Limit, MapTtl, Prefix
 from app.api.negotiation import JSON, posted_format, posted_type, warning_headers
 from app.api.schemas import BATCH_BODY, COPY_BODY, COUNT_BODY, DELETE_BODY, INDEX_BODY, SEARCH_BODY, TAGS_BODY, headers
@@ -195,7 +196,9 @@ async def upsert_vectors(
     rule = Rule(on_zero is ZeroVectors.skip, unless_similar, dry_run)
 
     def work() -> Response:
-        found = context.index_upserts.upsert(name, lambda width, check: read(body, width, check), rule, owner)
+        found = context.index_upserts.upsert(
+            name, lambda width, check: read(body, width, check), rule, owner, end_if_left
+        )
         told: dict[str, Any] = {"upserted": len(found.inserted)}
         if rule.skips:
             told["skipped"] = found.skipped
@@ -310,7 +313,7 @@ async def search_index(name: IndexName, request: Request, context: Admitted, ids
 
     def work() -> Response:
         results, after, warnings = context.index_vectors.search(
-            name, lambda width: option_bodies.search(body, width, bodies.parse), ids_as is not None
+            name, lambda width: option_bodies.search(body, width, bodies.parse), ids_as is not None, end_if_left
         )
         told = {"results": results, "next": after} | ({"warnings": warnings} if warnings else {})
         return Response(orjson.dumps(told), headers=warning_headers(warnings), media_type=JSON)
