@@ -281,7 +281,7 @@ class _Finder:
     def _compare(self, i: int, rows: Whole) -> Matrix:
         """Return exact similarities of a row and others; NaN where there is no vector any more."""
         with suppress(Gone):
-            return self._comparison.similarities(self._comparison.row(self._key(i)), [self._key(j) for j in rows])
+            return self._comparison.similarities_of(self._key(i), [self._key(j) for j in rows])
         return np.full(len(rows), np.nan)
 
     def _in_order(self, rows: Whole) -> Whole:

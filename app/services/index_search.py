@@ -36,6 +36,8 @@ _MOST_HITS, _WIDER = 1 << 20, 16
 
 Result = dict[str, Any]
 """Result of one query: the members of a `SearchResult`."""
+Compare = Callable[[int, list[bytes]], Matrix]
+"""Function that returns the exact similarities of a query, by its number, and vectors."""
 
 # Costs, in multiplications: comparing a byte of codes; finding a bucket in a segment; finding a vector in a bucket;
 # answering a query, whatever is found; reading from the store the vectors that are compared exactly with a query.
@@ -75,6 +77,24 @@ class ExactComparison:
             raise Gone
         self._spend(_PER_STORED_BYTE * len(stored))
         return self._unpack_rows([stored])
+
+    def similarities_of(self, key: bytes, ids: list[bytes]) -> Matrix:
+        """Return the exact similarities of the vector with an id and others, as `similarities` does.
+
+        It is read together with the others, or with the first of them, so that no upsert comes between. Raises Gone if
+        it has been removed: look again.
+        """
+        found, row, waiting = np.full(1 + len(ids), np.nan), None, list[tuple[list[int], Rows]]()
+        for numbers, rows in self.parts([key, *ids]):
+            waiting.append((numbers, rows))
+            if numbers[0] == 0:
+                row = rows[:1]
+            while row is not None and waiting:
+                of_others, others = waiting.pop()
+                found[of_others] = self.compare(row, others)[0]
+        if row is None:
+            raise Gone
+        return found[1:]
 
     def similarities(self, row: Rows, ids: list[bytes]) -> Matrix:
         """Return the exact similarities of a row and vectors as stored now; NaN for vectors that no longer exist."""
@@ -219,7 +239,7 @@ class Search:
         return self._find(
             rows.shape[0],
             lambda part: opened.codes.pack(opened.feature_map, rows[part], self._pause),
-            lambda i: rows[i : i + 1],
+            lambda i, ids: self._comparison.similarities(rows[i : i + 1], ids),
         )
 
     def most_similar(self, rows: Rows, codes: Codes) -> dict[int, Result]:
@@ -241,7 +261,8 @@ class Search:
         return found
 
     def _results_with(self, rows: Rows, codes: Codes) -> list[Result]:
-        return self._find(len(codes), lambda part: codes[part], lambda i: rows[i : i + 1])
+        compare = self._comparison.similarities
+        return self._find(len(codes), lambda part: codes[part], lambda i, ids: compare(rows[i : i + 1], ids))
 
     def alike(self, rows: Rows, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
         """Find the rows that are like an earlier one that is not such a row itself.
@@ -289,14 +310,15 @@ class Search:
                 codes += b"".join(one.row[MARK_BYTES:] for one in found if one is not None)
             return np.frombuffer(codes, np.uint8).reshape(part.stop - part.start, -1)
 
-        return self._find(len(ids), pack, lambda i: self._comparison.row(self._own[i]))
+        return self._find(len(ids), pack, lambda i, others: self._comparison.similarities_of(self._own[i], others))
 
     def results_by(self, codes: Codes, rows: Sequence[Rows | None]) -> list[Result]:
         """Return the results of the queries that are `own`, given their codes, and their rows if these are compared."""
-        return self._find(len(codes), lambda part: codes[part], lambda i: cast(Rows, rows[i]))
+        compare = self._comparison.similarities
+        return self._find(len(codes), lambda part: codes[part], lambda i, ids: compare(cast(Rows, rows[i]), ids))
 
-    def _find(self, n: int, pack: Callable[[slice], Codes], row_of: Callable[[int], Rows]) -> list[Result]:
-        """Return the results of n queries, given functions for the codes of some and for the row of one."""
+    def _find(self, n: int, pack: Callable[[slice], Codes], compare: Compare) -> list[Result]:
+        """Return the results of n queries, given functions for the codes of some and the exact comparison of one."""
         image, options, layout, opened = self._image, self._options, self._opened.layout, self._opened
         if options.first and options.last > MOST_PAGED:
             raise InvalidInput(f"at most {MOST_PAGED} vectors are found on all pages", "/cursor")
@@ -319,10 +341,10 @@ class Search:
             # All pages of a search look at the same vectors, if the buckets hold enough for the first.
             enough = self._window.stop - self._window.start + bool(self._own)
             every = search(image, layout, pack(part), k, least, mask, options.scan, self._threads, enough=enough)
-            found += [self._result(i, row_of, hits) for i, hits in enumerate(every, part.start)]
+            found += [self._result(i, compare, hits) for i, hits in enumerate(every, part.start)]
         return found
 
-    def _result(self, i: int, row_of: Callable[[int], Rows], hits: Hits) -> Result:
+    def _result(self, i: int, compare: Compare, hits: Hits) -> Result:
         """Return the result of query i. If the query is a vector of the index, it is left out."""
         layout, options = self._opened.layout, self._options
         if layout.banding is not None and not options.scan:
@@ -334,7 +356,7 @@ class Search:
         similarity, error = self._opened.codes.similarities(hits.counts[chosen])
         numbers, order = {"similarity": similarity, "standard_error": error}, np.arange(len(chosen))
         if self._exactly:
-            numbers["exact"] = exact = self._comparison.similarities(row_of(i), ids)
+            numbers["exact"] = exact = compare(i, ids)
             order = np.argsort(-exact, kind="stable")  # equal ones stay in the order of their codes
             order = order[exact[order] >= (options.min_similarity or -np.inf)]
         order = order[options.first - self._window.start : options.last - self._window.start]

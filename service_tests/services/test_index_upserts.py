@@ -11,10 +11,11 @@ from scipy.sparse import csr_array
 
 from app.container import Container
 from app.core.arrays import Rows
-from app.core.indexes.options import Batch
+from app.core.indexes.options import Batch, SearchOptions
 from app.services import index_search, index_upserts
 from app.services.index_upserts import Rule, Upserted
 from app.services.indexes import AskedIndex
+from app.store.indexes import IndexStore
 from service_tests.races import at_once
 from service_tests.services.crowds import GMM, SIGNED, crowded, gaussian, min_max, service_with
 
@@ -104,6 +105,26 @@ def test_a_vector_is_not_like_its_own_earlier_version(url: str) -> None:
     shown = service.index_vectors.get("i", "b", has_vector=True)
     assert shown["vector"].tolist() == [9, 0, 0, 0, 1]
     assert put(service, ["b"], rows[2:], None).inserted == ["b"]
+
+
+def test_a_vector_of_an_index_is_compared_with_others_as_they_are_at_the_same_time(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although all vectors change before each time that some are read."""
+    service, read, states = service_with(url, GMM, keep="vectors"), IndexStore.vectors, list[Any]()
+    rng = np.random.default_rng(3)
+
+    def change_and_read(*args: Any) -> Any:
+        states.append(rng.random((6, 5)))
+        put(service, [*range(6)], states[-1], None)
+        return read(*args)
+
+    put(service, [*range(6)], rng.random((6, 5)), None)
+    monkeypatch.setattr(IndexStore, "vectors", change_and_read)
+    (result,), *_ = service.index_vectors.search("i", lambda _: (SearchOptions(k=5, ids=(2,)), None))
+    kernel = service.indexes.open("i").feature_map.kernel
+    exact = [kernel.exact(state[2:3], state[result["ids"]])[0] for state in states]
+    assert any(np.allclose(result["exact"], one, rtol=1e-9) for one in exact)
 
 
 def test_writers_at_once_put_no_two_that_are_similar(url: str) -> None:
