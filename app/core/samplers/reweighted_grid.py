@@ -159,7 +159,7 @@ def _distinct(frequencies: Matrix) -> Matrix:
     keys ^= bits
     order = np.argsort(keys.byteswap(inplace=True).view(np.dtype((np.void, keys.strides[0]))).reshape(-1))
     del keys
-    is_new = [True, *(not np.array_equal(*frequencies[[i, j]]) for i, j in pairwise(order))]
+    is_new = [True, *(not np.array_equal(frequencies[i], frequencies[j]) for i, j in pairwise(order))]
     return frequencies[order[is_new]]
 
 
