@@ -84,14 +84,13 @@ class ExactComparison:
         It is read together with the others, or with the first of them, so that no upsert comes between. Raises Gone if
         it has been removed: look again.
         """
-        found, row, waiting = np.full(1 + len(ids), np.nan), None, list[tuple[list[int], Rows]]()
+        found, row = np.full(1 + len(ids), np.nan), None
         for numbers, rows in self.parts([key, *ids]):
-            waiting.append((numbers, rows))
-            if numbers[0] == 0:
+            if row is None and numbers[0] == 0:
                 row = rows[:1]
-            while row is not None and waiting:
-                of_others, others = waiting.pop()
-                found[of_others] = self.compare(row, others)[0]
+            if row is None:
+                break
+            found[numbers] = self.compare(row, rows)[0]
         if row is None:
             raise Gone
         return found[1:]
@@ -106,14 +105,17 @@ class ExactComparison:
     def parts(self, ids: list[bytes]) -> Iterator[tuple[list[int], Rows]]:
         """Yield the vectors with some ids, some at a time, each time with the numbers of their ids.
 
-        Vectors that no longer exist are left out. Those of a time are all dense, or all sparse.
+        Vectors that no longer exist are left out. Those of a time are all dense, or all sparse; the first vector is in
+        the first part.
         """
         first = 0
         for stored in self._read(ids):
-            for sparse in (False, True):
-                there = {i: one for i, one in enumerate(stored, first) if one is not None and is_sparse(one) is sparse}
-                if there:
-                    yield [*there], self._unpack_rows([*there.values()])
+            parts = dict[bool, dict[int, bytes]]()
+            for i, one in enumerate(stored, first):
+                if one is not None:
+                    parts.setdefault(is_sparse(one), {})[i] = one
+            for there in parts.values():
+                yield [*there], self._unpack_rows([*there.values()])
             first += len(stored)
 
     def lengths(self, ids: list[bytes]) -> list[int]:

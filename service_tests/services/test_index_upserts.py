@@ -11,8 +11,10 @@ from scipy.sparse import csr_array
 
 from app.container import Container
 from app.core.arrays import Rows
+from app.core.indexes import labels
 from app.core.indexes.options import Batch, SearchOptions
 from app.services import index_search, index_upserts
+from app.services.errors import VectorNotFound
 from app.services.index_upserts import Rule, Upserted
 from app.services.indexes import AskedIndex
 from app.store.indexes import IndexStore
@@ -125,6 +127,23 @@ def test_a_vector_of_an_index_is_compared_with_others_as_they_are_at_the_same_ti
     kernel = service.indexes.open("i").feature_map.kernel
     exact = [kernel.exact(state[2:3], state[result["ids"]])[0] for state in states]
     assert any(np.allclose(result["exact"], one, rtol=1e-9) for one in exact)
+
+
+def test_no_vector_is_read_for_a_query_that_has_been_removed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Candidates that waited for it, uncounted, took 1.4 GB."""
+    service, read, reads = service_with(url, GMM, keep="vectors"), IndexStore.vectors, list[int]()
+
+    def remove_and_read(store: IndexStore, manifest: Any, keys: Any, _: int) -> Any:
+        IndexStore.remove(store, manifest, labels.encode_ids([2], "")[0])
+        found = read(store, manifest, keys, 1)
+        reads.append(len(found))
+        return found
+
+    put(service, [*range(6)], np.random.default_rng(3).random((6, 5)), None)
+    monkeypatch.setattr(IndexStore, "vectors", remove_and_read)
+    with pytest.raises(VectorNotFound):
+        service.index_vectors.search("i", lambda _: (SearchOptions(k=5, ids=(2,)), None))
+    assert len(reads) <= 2
 
 
 def test_writers_at_once_put_no_two_that_are_similar(url: str) -> None:
