@@ -552,7 +552,7 @@ class Asked(Generic[Answer]):
             coming = self._coming[about] = asyncio.create_task(
                 self._ask_soon(about), context=Context() if self._one_at_a_time else None
             )
-            coming.add_done_callback(_retrieve_failure)
+            coming.add_done_callback(retrieve_failure)
         return await asyncio.shield(coming)  # a caller that is cancelled does not cancel the question for others
 
     async def _ask_soon(self, about: str) -> Answer:
@@ -566,7 +566,7 @@ class Asked(Generic[Answer]):
             del self._coming[about]
 
 
-def _retrieve_failure(done: "asyncio.Future[Any]") -> None:
+def retrieve_failure(done: "asyncio.Future[Any]") -> None:
     """Retrieve the failure of a task that nobody may wait for any more, so that it is not logged."""
     if not done.cancelled():
         done.exception()

@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from app.api.admission import HELD, Admission, Held
+from app.api.admission import HELD, Admission, Held, retrieve_failure
 from app.api.interest import hung_up
 from app.api.problems import Refusal
 from app.core.arrays import Answer, dtype_of, held_bytes, shared_by
@@ -269,6 +269,7 @@ async def _make_pieces(pieces: Iterator[Piece], admission: Admission) -> AsyncGe
                 yield part
     finally:
         coming.cancel()
+        coming.add_done_callback(retrieve_failure)  # the client may have left while it waited for a thread
 
 
 def _cut(piece: Piece) -> Iterator[Piece]:

@@ -104,13 +104,20 @@ class _Pieces:
         return pieces
 
 
+class _Archive(ZipFile):
+    """Zip that is left unfinished if its reader leaves."""
+
+    def __del__(self) -> None:
+        """Close nothing: within a member, which is collected at the same time, that would fail."""
+
+
 def write_zip(members: Mapping[str, Array | RowBlocks]) -> Iterator[bytes | memoryview]:
     """Yield the pieces of a zip; each member's checksum follows its data, as it is not known before.
 
     Nothing is compressed: random numbers do not get shorter.
     """
     file = _Pieces()
-    with ZipFile(file, "w") as archive:
+    with _Archive(file, "w") as archive:
         for name, array in members.items():
             start = array_header(array.shape, array.dtype)
             member = ZipInfo(f"{name}.npy")

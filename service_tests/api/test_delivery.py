@@ -1,14 +1,22 @@
 import asyncio
+import gc
+import threading
+import time
+from collections.abc import Iterator
+from contextvars import Context
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from app.api.admission import Readers, Senders
+from app.api.admission import Admission, Held, Readers, Senders
 from app.api.interest import Shutdown
 from app.api.middleware import Content, Delivery
+from app.api.negotiation import streamed
 from app.logs import ACCESS
+from app.request_context import REQUEST, RequestContext
+from app.settings import Settings
 from service_tests.running import service
 from service_tests.servers import until
 
@@ -93,3 +101,50 @@ def test_a_client_that_stops_reading_is_told_of_beside_the_log_of_requests(caplo
     told = [(record.name, record.getMessage()) for record in caplog.records]
     assert ("app.api.middleware", "request abc: the client stopped reading") in told
     assert not [name for name, _ in told if name == ACCESS]
+
+
+def test_a_client_that_leaves_while_a_piece_waits_for_a_thread_leaves_no_failure_to_be_logged() -> None:
+    failures, bodies = list[Any](), list[bytes]()
+
+    async def play() -> None:
+        loop, begun, goes_on = asyncio.get_running_loop(), threading.Event(), threading.Event()
+        loop.set_exception_handler(lambda _, failure: failures.append(failure))
+        admission, left, others = Admission(Settings(threads=1)), loop.create_future(), list[asyncio.Task[None]]()
+        REQUEST.set(RequestContext("", left=left))
+        gone = asyncio.Event()
+
+        def work() -> None:
+            begun.set()
+            goes_on.wait()
+
+        def make() -> Iterator[bytes]:
+            loop.call_soon_threadsafe(
+                lambda: others.append(asyncio.create_task(admission.compute(work), context=Context()))
+            )
+            while not admission.waiting["compute"]:
+                time.sleep(0)
+            yield b"a"
+            yield b"b"
+
+        async def receive() -> Message:
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                bodies.append(message["body"])
+                await asyncio.to_thread(begun.wait)
+                while not admission.waiting["compute"]:
+                    await asyncio.sleep(0)
+                gone.set()
+                for _ in range(9):  # until the answer knows it
+                    await asyncio.sleep(0)
+                left.set_result(None)
+
+        await streamed(make(), Held(0), {}, "text/plain", admission)({"type": "http", "state": {}}, receive, send)
+        goes_on.set()
+        await asyncio.gather(*others)
+
+    asyncio.run(play())
+    gc.collect()
+    assert (bodies, failures) == ([b"a"], [])

@@ -7,14 +7,14 @@ import scipy
 from pydantic import Field
 from scipy.special import expit, gammainc, gammaincc, gammainccinv, gammaincinv, gammaln, logit
 
-from app.core.arrays import Matrix
+from app.core.arrays import Matrix, row_blocks
 from app.core.kernels.base import ScaledKernel
 from app.core.quantiles import NORMAL, quantiles
 
 # Factor of rows whose squared distance leaves the range of float64; as a power of two it rounds nothing.
 _SMALLER = 2.0**-540
-# Such rows that are compared again at a time.
-_FAR_ROWS = 64
+# Numbers of such rows, or values of their kernel, that are computed again at a time.
+_FAR_NUMBERS = 1 << 16
 # For quantiles of a frequency's length: quadrature nodes (at least, and per unit of the range) and spline nodes. With
 # these numbers, errors are below 1e-9.
 _QUADRATURE_NODES, _QUADRATURE_NODES_PER_UNIT, _SPLINE_NODES = 160, 8, 1024
@@ -75,13 +75,15 @@ class RationalQuadratic(ScaledKernel):
         with np.errstate(over="ignore"):  # infinite values are computed again below
             gram /= 2 * self.alpha
         np.log1p(gram, out=gram)
-        far = np.flatnonzero(np.isinf(gram.max(axis=1, initial=0)))
-        for first in range(0, len(far), _FAR_ROWS):
-            rows = far[first : first + _FAR_ROWS]
-            squares = self.distances(_SMALLER * x[rows], _SMALLER * y, "sqeuclidean")
-            with np.errstate(divide="ignore"):  # far squares of 0 imply α < 1e-300, where the kernel is 1 everywhere
-                logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
-            gram[rows] = np.where(np.isinf(gram[rows]), np.maximum(logs, 0), gram[rows])
+        far, (m, d) = np.flatnonzero(np.isinf(gram.max(axis=1, initial=0))), y.shape
+        for some in row_blocks(len(far), _FAR_NUMBERS // max(m, d)):
+            for columns in row_blocks(m, _FAR_NUMBERS // d):
+                rows = far[some]
+                squares = self.distances(_SMALLER * x[rows], _SMALLER * y[columns], "sqeuclidean")
+                with np.errstate(divide="ignore"):  # far squares of 0 imply α < 1e-300: the kernel is 1 everywhere
+                    logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
+                near = gram[rows, columns]
+                gram[rows, columns] = np.where(np.isinf(near), np.maximum(logs, 0), near)
         gram *= -self.alpha
         return np.exp(gram, out=gram)
 

@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from app.core.kernels import rational_quadratic
 from app.core.kernels.rational_quadratic import RationalQuadratic
 from service_tests.cases import with_nightly
 from service_tests.core.specs import kernel
@@ -42,12 +43,17 @@ def test_the_gram_block_is_the_formula_from_no_distance_to_those_whose_squares_o
     np.testing.assert_allclose(at_distance(alpha, DISTANCES), expected, rtol=1e-13, atol=1e-300)
 
 
-def test_near_rows_keep_their_kernel_beside_rows_whose_distance_overflows() -> None:
+@pytest.mark.parametrize("at_once", [2, 7, 1 << 16])
+def test_near_rows_keep_their_kernel_beside_rows_whose_distance_overflows(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rational_quadratic, "_FAR_NUMBERS", at_once)
     x, y = np.array([[0.0, 0.0, 0.0], [1e200, 0.0, 1.0]]), np.array([[0.1, 0.2, 0.3], [1e200, 0.0, 3.0]])
     far = formula(0.01, 1e200)
     assert 5e-5 < far < 2e-4
     expected = [[formula(0.01, 0.14**0.5), far], [far, formula(0.01, 2.0)]]
-    np.testing.assert_allclose(rational(0.01).gram(np.tile(x, (80, 1)), y), np.tile(expected, (80, 1)), rtol=1e-12)
+    np.testing.assert_allclose(rational(0.01).gram(np.tile(x, (9, 1)), y), np.tile(expected, (9, 1)), rtol=1e-12)
+    np.testing.assert_allclose(rational(0.01).gram(y, np.tile(x, (9, 1))), np.tile(expected, (1, 9)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("alpha", with_nightly([0.25, 2.5], [0.05, 10.0]))
