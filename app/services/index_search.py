@@ -18,7 +18,7 @@ from app.services.errors import VectorNotFound
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone, StoreDamaged
-from app.store.indexes import MARK_BYTES, MOST_VECTORS, IndexStore
+from app.store.indexes import BLOCK, MOST_VECTORS, IndexStore
 
 # Bytes of vectors that one call reads for exact comparison; and bytes of queries, packed.
 _BYTES_AT_ONCE = 1 << 22
@@ -175,6 +175,24 @@ class ExactComparison:
             raise StoreDamaged(f"a vector of index {self._opened.manifest.name!r} is not what was kept") from error
 
 
+def _slots_in(image: Image, keys: Sequence[bytes], now: Sequence[int]) -> list[int]:
+    """Return the slots of ids in a snapshot, given those that they have now; Gone if it lacks one: look again."""
+    found = dict(zip(keys, now, strict=True))
+    moved = {
+        key
+        for key, slot in found.items()
+        if slot >= image.size or labels.at(image.ids[slot // BLOCK], slot % BLOCK) != key
+    }
+    for number in reversed(range(len(image.ids))):  # a vector moves from the last slot
+        if moved:
+            there = {key: slot for slot, key in enumerate(labels.every(image.ids[number]), BLOCK * number)}
+            found |= {key: there[key] for key in moved & there.keys()}
+            moved -= there.keys()
+    if moved:
+        raise Gone
+    return [found[key] for key in keys]
+
+
 def _n_entries(rows: Rows) -> int:
     return int(np.count_nonzero(rows if isinstance(rows, np.ndarray) else rows.data))
 
@@ -304,13 +322,14 @@ class Search:
         self._own = labels.encode_ids(ids, "/ids")
 
         def pack(part: slice) -> Codes:
-            codes = bytearray()
+            slots = list[int]()
             for some in row_blocks(part.stop, _IDS_AT_ONCE, part.start):
-                found = self._store.rows(manifest, self._own[some])
-                if None in found:
-                    raise VectorNotFound(manifest.name, ids[some][found.index(None)])
-                codes += b"".join(one.row[MARK_BYTES:] for one in found if one is not None)
-            return np.frombuffer(codes, np.uint8).reshape(part.stop - part.start, -1)
+                found = self._store.slots(manifest, self._own[some])
+                if -1 in found:
+                    raise VectorNotFound(manifest.name, ids[some][found.index(-1)])
+                slots += found
+            # Codes of the snapshot, like those that they are compared with.
+            return self._image.codes[_slots_in(self._image, self._own[part], slots)]
 
         return self._find(len(ids), pack, lambda i, others: self._comparison.similarities_of(self._own[i], others))
 

@@ -1,6 +1,6 @@
 """Vectors that are like others are not put into an index, whoever puts them there."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -127,6 +127,32 @@ def test_a_vector_of_an_index_is_compared_with_others_as_they_are_at_the_same_ti
     kernel = service.indexes.open("i").feature_map.kernel
     exact = [kernel.exact(state[2:3], state[result["ids"]])[0] for state in states]
     assert any(np.allclose(result["exact"], one, rtol=1e-9) for one in exact)
+
+
+@pytest.mark.parametrize("by", ["upserts", "removals"])
+def test_codes_of_a_vector_are_compared_with_those_of_others_of_the_same_state(
+    url: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although all vectors change, or move, between the looks at others and at it; in each state, all are equal."""
+    service = service_with(url, GMM)
+    rng = np.random.default_rng(3)
+
+    def put_equal() -> None:
+        put(service, [*range(6)], np.tile(rng.random(5), (6, 1)), None)
+
+    def change_and(look: Callable[..., Any], store: IndexStore, manifest: Any, keys: Any) -> Any:
+        if by == "upserts":
+            put_equal()
+        else:
+            store.remove(manifest, labels.encode_ids([0], "")[0])
+        return look(store, manifest, keys)
+
+    put_equal()
+    for look in (IndexStore.slots, IndexStore.rows):
+        monkeypatch.setattr(IndexStore, look.__name__, lambda *args, look=look: change_and(look, *args))
+    results, *_ = service.index_vectors.search("i", lambda _: (SearchOptions(k=6, ids=(5, 2)), None))
+    assert [one["similarity"] for one in results] == [[1.0] * 5] * 2
+    assert [{*one["ids"]} for one in results] == [{*range(6)} - {5}, {*range(6)} - {2}]
 
 
 def test_no_vector_is_read_for_a_query_that_has_been_removed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
