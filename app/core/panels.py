@@ -243,6 +243,10 @@ class Panels:
             most = int(np.searchsorted(ends, ends[first] + _ENTRIES_AT_A_TIME, side="right")) - 1
             last = min(len(out), max(first + 1, most))
             entries = slice(ends[first], ends[last])
+            if most == first:
+                self._multiply_long_row(values[entries], coordinates[entries], k, out[first:last])
+                first = last
+                continue
             needed, places = np.unique(coordinates[entries], return_inverse=True)
             lines, ends_here = self._filled_up(needed), ends[first : last + 1] - ends[first]
             multiply_sparse(
@@ -256,6 +260,17 @@ class Panels:
                 out[first:last],
             )
             first = last
+
+    def _multiply_long_row(self, values: Floats, coordinates: Array, k: int, out: Floats) -> None:
+        """Write products of one sparse row with a narrow matrix, some lines at a time, for which it is made dense."""
+        starts = np.unique(coordinates // _LINES_AT_A_TIME) * _LINES_AT_A_TIME
+        for start, entries in zip(starts, np.searchsorted(coordinates, starts), strict=True):
+            lines = self._filled_up(slice(start, start + _LINES_AT_A_TIME))
+            here = slice(entries, np.searchsorted(coordinates, start + len(lines)))
+            row = np.zeros((1, len(lines), 1), values.dtype)
+            row[0, coordinates[here] - start, 0] = values[here]
+            every = np.arange(len(lines))
+            multiply_dense(row, lines, every, np.array([0, len(lines)]), k, out, bool(start > starts[0]))
 
     def _multiply_narrow(self, beside: Floats, k: int, out: Floats, adds: bool) -> None:
         for first in range(0, max(1, len(self._lines)), _LINES_AT_A_TIME):

@@ -57,15 +57,16 @@ def test_a_row_has_the_same_bits_in_any_batch_at_any_place_and_as_sparse_row(col
 @every_dtype
 @each("density", [1.0, 0.4, 0.1])
 @each("share", [1 / 2, 1 / 5, 0])
+@each("at_a_time", [100, 500])  # less than a row, and more
 def test_a_narrow_matrix_is_not_filled_up_and_gives_the_same_bits(
-    monkeypatch: pytest.MonkeyPatch, share: float, density: float, dtype: Any
+    monkeypatch: pytest.MonkeyPatch, at_a_time: int, share: float, density: float, dtype: Any
 ) -> None:
     columns, d = max(1, int(share * COLUMN_BYTES / np.dtype(dtype).itemsize)), 5 * DEPTH + 7
     of, rows = matrix(columns, d, dtype, 1, density), matrix(29, d, dtype, 2, density=0.3)
-    rows[7] = 0
+    rows[7], rows[5, DEPTH : 2 * DEPTH], rows[6, :DEPTH] = 0, 0, 0
     filled_up = Panels(of)
     monkeypatch.setattr("app.core.panels._LINES_AT_A_TIME", DEPTH)
-    monkeypatch.setattr("app.core.panels._ENTRIES_AT_A_TIME", 500)
+    monkeypatch.setattr("app.core.panels._ENTRIES_AT_A_TIME", at_a_time)
     narrow = Panels(of)
     assert narrow.nbytes < 0.7 * filled_up.nbytes
     assert narrow.operations(rows) == filled_up.operations(rows)
