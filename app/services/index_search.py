@@ -262,9 +262,10 @@ class Search:
             lambda i, ids: self._comparison.similarities(rows[i : i + 1], ids),
         )
 
-    def most_similar(self, rows: Rows, codes: Codes) -> dict[int, Result]:
-        """Return the most similar vector of each row that has one, given their codes; the options have `k` = 1.
+    def most_similar(self, rows: Rows, of: Whole, codes: Codes) -> dict[int, Result]:
+        """Return the most similar vector of each query that has one, given its row, rows[of[i]], and its codes.
 
+        The options have `k` = 1.
         Where vectors are compared exactly, more of them are until one is found, or none is left that may be similar.
         """
         found, own, left, width = dict[int, Result](), self._own, np.arange(len(codes)), self._window.stop
@@ -274,18 +275,18 @@ class Search:
                 some = left[part]
                 self._own, self._window = [own[i] for i in some], slice(0, width)
                 self._nbytes, self._full = 0, []
-                results = self._results_with(rows[some], codes[some])
+                results = self._results_with(rows, of[some], codes[some])
                 found |= {int(i): one for i, one in zip(some, results, strict=True) if one["ids"]}
                 again += [int(some[i]) for i in self._full if int(some[i]) not in found]
             left, width = np.array(again, np.intp), _WIDER * width
         return found
 
-    def _results_with(self, rows: Rows, codes: Codes) -> list[Result]:
+    def _results_with(self, rows: Rows, of: Whole, codes: Codes) -> list[Result]:
         compare = self._comparison.similarities
-        return self._find(len(codes), lambda part: codes[part], lambda i, ids: compare(rows[i : i + 1], ids))
+        return self._find(len(codes), lambda part: codes[part], lambda i, ids: compare(rows[of[i] : of[i] + 1], ids))
 
-    def alike(self, rows: Rows, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
-        """Find the rows that are like an earlier one that is not such a row itself.
+    def alike(self, rows: Rows, of: Whole, codes: Codes) -> dict[int, tuple[int, dict[str, float]]]:
+        """Find the queries, given as `most_similar` takes them, that are like an earlier one that is not such itself.
 
         Returns:
             For each, by its number: the number of the earlier row that is most similar, and numbers as in a result.
@@ -305,7 +306,7 @@ class Search:
             slots = np.where(slots < some[:, None], slots, -1)
             closeness = np.where(slots >= 0, counts, -np.inf)
             if self._exactly:
-                closeness = self._comparison.compare_near(rows, some, slots)
+                closeness = self._comparison.compare_near(rows, of[some], np.where(slots >= 0, of[slots], -1))
                 closeness[~(closeness >= least_similarity)] = -np.inf
             for i, those, close, count in zip(some.tolist(), slots, closeness, counts, strict=True):
                 close[~is_kept[those]] = -np.inf

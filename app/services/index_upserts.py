@@ -269,12 +269,12 @@ class IndexUpserts:
                 left = left[near.slots[:, 0] >= 0] if near is not None else left[:0]
             own = [batch.keys[i] for i in left]
             search = Search(self._store, self._limits, opened, seen.image, options, self._threads, own=own, among=among)
-            for j, one in search.most_similar(batch.rows[left], batch.codes[left]).items():
+            for j, one in search.most_similar(batch.rows, left, batch.codes[left]).items():
                 alike[int(left[j])] = {"like": one["ids"][0]} | {key: one[key][0] for key in _NUMBERS if key in one}
             if before is not None and len(alike) == n_before:
                 return before[0], seen
             left = np.array([i for i in range(len(batch.keys)) if i not in alike], np.intp)
-            within = search.alike(batch.rows[left], batch.codes[left])
+            within = search.alike(batch.rows, left, batch.codes[left])
         each = {
             int(left[i]): {"like": labels.read(batch.keys[left[j]]), **numbers} for i, (j, numbers) in within.items()
         }
