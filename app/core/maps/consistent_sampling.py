@@ -23,11 +23,13 @@ class ConsistentWeightedSampling(AnySampler):
     Choose when:
         Use it with kernel gmm, unless rows have hundreds of nonzero entries: there dart_minhash is faster. Codes of
         pairs collide with probability exactly gmm. zero_bit codes collide slightly more often (by .013 on letter data),
-        and much more often (by .10 to .36) on data with few dominant columns.
+        and much more often (by .10 to .36) on data with few dominant columns. A row may have some 4,000,000 entries:
+        each takes 64 bytes, and all of them no more than a dataset may.
     """
 
     source = f"{GMM}, sections 1.3 and 1.4, algorithm 1"
     limits = ("kernel gmm only",)
+    bytes_per_entry = 64
 
     kind: Literal["gcws"]
 

@@ -19,13 +19,15 @@ class DartMinHash(AnySampler):
     Choose when:
         Use it with kernel gmm for rows of hundreds of nonzero entries, such as sparse rows of text: gcws takes a step
         for each pair of entry and hash there. It stores no table of its draws. Its codes have the same distribution as
-        those of gcws, but are not the same codes.
+        those of gcws, but are not the same codes. A row may have some 5,500,000 entries: each takes 48 bytes, and all
+        of them no more than a dataset may.
     """
 
     source = (
         "Christiani (2020), DartMinHash: Fast sketching for weighted sets; in cells that follow the scale of entries"
     )
     limits = ("kernel gmm only",)
+    bytes_per_entry = 48
 
     kind: Literal["dart_minhash"]
 

@@ -98,7 +98,7 @@ class BaseSpec(Frozen):
 
         They keep their precision without an input, and are float64 after an input. They are dense if the kernel has a
         centre, which makes them dense anyway. InvalidInput if they are not rows of this map, TooLarge if `check`
-        refuses their size, before an input; see `vectors`.
+        refuses their size, before an input, or that of the longest one as the sampler looks at it; see `vectors`.
         """
         if self.input is None:
             found = vectors(rows, self.input_dim, self.numpy_dtype, pointer, check=check)
@@ -108,10 +108,13 @@ class BaseSpec(Frozen):
             check(max(stored_values(given).nbytes, 16 * self.input_dim if isinstance(given, np.ndarray) else 0))
             found = self.input.apply(given, pointer)
             check_range(found, self.numpy_dtype, pointer, AFTER_INPUT)
-        if not self.kernel.is_centered or isinstance(found, np.ndarray):
-            return found
-        check(prod(found.shape) * found.dtype.itemsize)
-        return made_dense(found)
+        if self.kernel.is_centered and not isinstance(found, np.ndarray):
+            check(prod(found.shape) * found.dtype.itemsize)
+            found = made_dense(found)
+        if bytes_per_entry := self.sampler.bytes_per_entry:
+            longest = self.input_dim if isinstance(found, np.ndarray) else np.diff(found.indptr).max(initial=0)
+            check(bytes_per_entry * int(longest))
+        return found
 
     @property
     def fills_in(self) -> bool:

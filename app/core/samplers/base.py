@@ -96,6 +96,9 @@ class AnySampler(Kind):
         """Return the sampler as earlier versions with other defaults read it; itself if the defaults never changed."""
         return self
 
+    bytes_per_entry: ClassVar[int] = 0
+    """Memory for each entry of a row while it is looked at, if a row is looked at as a whole; else 0."""
+
     @property
     def learned_from(self) -> str | None:
         """Name of the dataset that the sampler learns from (its field `dataset`); None if it uses no dataset."""

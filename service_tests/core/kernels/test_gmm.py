@@ -141,9 +141,10 @@ def test_sparse_rows_are_made_dense_at_the_gate_for_a_centre_and_their_size_is_c
     found = its_spec.gate(came, "/vectors", sizes.append)
     assert isinstance(found, np.ndarray)
     np.testing.assert_array_equal(found, came.toarray() / (2.0 if made_by else 1.0))
-    assert sizes[-1] == found.nbytes
+    assert sizes[-2:] == [found.nbytes, 64 * D]
     plain = spec(input_dim=D, kernel={"kind": "gmm"}, sampler={"kind": "gcws"}, **made_by)
-    assert sparse.issparse(plain.gate(came, "/vectors"))
+    assert sparse.issparse(plain.gate(came, "/vectors", sizes.append))
+    assert sizes[-1] == 64 * np.diff(came.indptr).max(), "a row is hashed as a whole, with so many bytes for an entry"
 
 
 @each("form", [np.asarray, sparse.csr_array])
