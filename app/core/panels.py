@@ -158,9 +158,8 @@ class Panels:
         self._is_narrow = columns <= self.step // 2 and d > _LINES_AT_A_TIME
         # Coordinates in which a column has an entry, by whose places here lines name them; unless all have a line.
         self._used = np.empty(0, np.int64) if self._is_full else np.flatnonzero(has_line.any(axis=0))
-        if self._is_narrow:
-            self._coordinates = np.arange(d if self._is_full else len(self._used))
-            self._starts = np.array([0, len(self._coordinates)])
+        if self._is_narrow:  # its lines belong to all coordinates, or to all that are used
+            self._coordinates = np.empty(0, np.int64)
             self._lines: Floats = np.ascontiguousarray((matrix if self._is_full else matrix[:, self._used]).T)
             return
         if self._is_full:
@@ -196,11 +195,11 @@ class Panels:
     def matrix(self) -> Floats:
         """Copy of the matrix, (columns, d)."""
         columns, d = self.shape
-        coordinates = self._coordinates if self._is_full else self._used[self._coordinates]
         if self._is_narrow:
             narrow: Floats = np.zeros((columns, d), self._lines.dtype)
-            narrow[:, coordinates] = self._lines.T
+            narrow[:, slice(None) if self._is_full else self._used] = self._lines.T
             return narrow
+        coordinates = self._coordinates if self._is_full else self._used[self._coordinates]
         padded: Floats = np.zeros((len(self._starts) - 1, self.step, d), self._lines.dtype)
         padded[np.repeat(np.arange(len(padded)), np.diff(self._starts)), :, coordinates] = self._lines
         return padded.reshape(-1, d)[:columns]
@@ -274,8 +273,8 @@ class Panels:
 
     def _multiply_narrow(self, beside: Floats, k: int, out: Floats, adds: bool) -> None:
         for first in range(0, max(1, len(self._lines)), _LINES_AT_A_TIME):
-            coordinates = self._coordinates[first : first + _LINES_AT_A_TIME]
             lines = self._filled_up(slice(first, first + _LINES_AT_A_TIME))
+            coordinates = np.arange(first, first + len(lines))
             multiply_dense(beside, lines, coordinates, np.array([0, len(lines)]), k, out, adds or first > 0)
 
     def _filled_up(self, some: slice | Array) -> Floats:
