@@ -30,6 +30,8 @@ from app.core.samplers.monte_carlo import MonteCarlo
 
 # The most entries of all landmarks together, sparse and dense; landmarks come from a dataset or a request.
 _MOST_ENTRIES, _MOST_DENSE_ENTRIES = 1 << 24, 1 << 26
+# Landmarks that may have more entries are for a job: each takes up to 160 bytes while the map is built.
+_MOST_ENTRIES_IN_REQUEST = 1 << 22
 # The most entries of a vector where rows are compared in dense form, with some copies of each.
 _MOST_DENSE_COLUMNS = 1 << 22
 
@@ -156,7 +158,9 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
             range of float64.
     """
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
-    n = found.shape[0]
+    n, progress = found.shape[0], building.progress
+    if min(found.size, _size(spec) * spec.input_dim) > _MOST_ENTRIES_IN_REQUEST:
+        progress.before_long_call(lambda: progress.restore() or begin_anew())
     others, apart = held_out(n, min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE), _stream(spec.seed, 0))
     wanted = len(others) if sampler.rows is None else sampler.rows
     if wanted > len(others):
@@ -170,7 +174,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
         raise InvalidInput(f"dataset {sampler.dataset!r}: {error.detail}", pointer) from None
     if wanted < len(others):
         others = others[sample_rows(len(others), wanted, _stream(spec.seed, 1))]
-    doubts = too_coarse(spec, found, f"dataset {sampler.dataset!r}", pause_of(building.progress))
+    doubts = too_coarse(spec, found, f"dataset {sampler.dataset!r}", pause_of(progress))
     return Split(rows[others], rows[apart], doubts)
 
 

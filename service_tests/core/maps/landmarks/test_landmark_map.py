@@ -1,5 +1,7 @@
 """Landmark maps against their definition, scikit-learn's Nystroem, and the ends of the dtype."""
 
+import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from sklearn.kernel_approximation import Nystroem
 from app.core.building import Building
 from app.core.errors import InvalidInput
 from app.core.maps import FeatureMap, make_map
+from app.core.progress import OutOfTime, TimedProgress
 from service_tests.core.combinations import rows, variants
 from service_tests.core.specs import KERNELS, spec
 
@@ -143,3 +146,16 @@ def test_no_feature_is_larger_than_is_said(kernel: dict[str, Any], normalize: bo
     made = learned(kernel=kernel, normalize=normalize)
     assert np.abs(made.transform(data(200, 9))).max() <= made.largest_feature * (1 + 1e-6)
     assert made.largest_feature < np.inf or not normalize
+
+
+@pytest.mark.parametrize(("s", "is_for_a_job"), [(3, False), (4, True)])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_landmarks_that_may_have_many_entries_are_for_a_job(
+    monkeypatch: pytest.MonkeyPatch, form: Any, s: int, is_for_a_job: bool
+) -> None:
+    """Each takes up to 160 bytes while the map is built; one row of 6,800,000 took 1.1 GB of a request."""
+    monkeypatch.setattr("app.core.maps.landmarks.landmark_map._MOST_ENTRIES_IN_REQUEST", 4 * D - 1)
+    building = Building(progress=TimedProgress(math.inf), rows=lambda *_: form(data(30, 1)))
+    made = spec(input_dim=D, sampler={"kind": "landmarks", "dataset": "rows"}, s=s)
+    with pytest.raises(OutOfTime) if is_for_a_job else nullcontext():
+        make_map(made, building)
