@@ -62,7 +62,9 @@ class RecallAnswer(Described):
     """Recall of an index."""
 
     recall: float
-    """Share of the k nearest vectors that a search finds, on average over the queries."""
+    """Share of the k nearest vectors that a search finds, on average over the queries. It is lower if many vectors are
+    replaced while it is measured, as codes are those of its beginning.
+    """
     standard_error: float
     """Standard error of `recall`, from its scatter over the queries."""
     lost_by: LostBy
