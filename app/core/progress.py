@@ -38,6 +38,9 @@ class Progress:
     def save(self, make_state: Callable[[], bytes]) -> None:
         """Store the state to resume from, now: what is done next must not be done again from an earlier state."""
 
+    def confirm(self) -> None:
+        """Raise to end the work if it is not this attempt's any more. Call it before a write that is for others."""
+
     def before_long_call(self, make_state: Callable[[], bytes]) -> None:
         """Store the state to resume from, before a single call that may take more than a second.
 

@@ -126,6 +126,10 @@ class JobContext(Progress):
         ended = time.monotonic()
         self._next_checkpoint = ended + min(_CHECKPOINT_SECONDS, max(_SHORTEST_PAUSE, _PAUSE_FACTOR * (ended - began)))
 
+    def confirm(self) -> None:
+        """Raise NotMine if the job no longer belongs to this attempt."""
+        self.announce([])
+
     def restore(self) -> bytes | None:
         """Return the state of the last checkpoint: from this attempt, an earlier one, or the job's submission.
 

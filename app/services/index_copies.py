@@ -116,7 +116,7 @@ class IndexCopies(NamedTuple):
                     for i in range(0, len(in_hand), _AT_ONCE):
                         progress.checkpoint(lambda: _state(before, in_hand[i:]))  # noqa: B023 - called at once
                         source, target = (self.indexes.open_same(*payload[one]) for one in ("from", "to"))
-                        _Copying(self, source, target, owner).copy(in_hand[i : i + _AT_ONCE])
+                        _Copying(self, source, target, owner, progress).copy(in_hand[i : i + _AT_ONCE])
                         left = (before or 0) + max(0, len(in_hand) - i - _AT_ONCE)
                         progress.report(max(0, source.state.size - left), source.state.size)
                     in_hand = []
@@ -144,6 +144,7 @@ class _Copying(NamedTuple):
     source: OpenIndex
     target: OpenIndex
     owner: str
+    progress: Progress
 
     def copy(self, ids: list[bytes]) -> None:
         """Copy the vectors with some ids as they are now.
@@ -154,20 +155,28 @@ class _Copying(NamedTuple):
         copied = dict.fromkeys(ids, cast("_Stored", ()))
         ids = [*copied]  # each once: a vector that moves to a lower slot is on two pages
         revision = -1
-        while revision != (revision := self._revision()):
+        while revision != (revision := self._revision(self.source)):
             now = dict(zip(ids, self._read(ids), strict=True))
             changed = [one for one in ids if now[one] != copied[one]]
             if not changed:  # other vectors have changed
                 return
             self._put([now[one] for one in changed])
             gone = [one for one in changed if now[one][0] is None]
-            if gone:
-                self.of.store.remove_many(self.target.manifest, gone)
+            while gone and not self.of.store.remove_many(self.target.manifest, gone, revision=self._own_revision()):
+                pass  # others have changed the copy meanwhile
             copied = now
 
-    def _revision(self) -> int:
-        manifest = self.source.manifest
-        return self.of.indexes.open_same(manifest.name, manifest.token).state.revision
+    def _revision(self, of: OpenIndex) -> int:
+        return self.of.indexes.open_same(of.manifest.name, of.manifest.token).state.revision
+
+    def _own_revision(self) -> int:
+        """Return the revision of the copy, in which this attempt still has the job.
+
+        A write that is for this revision alone is refused once another attempt, or somebody after the job, has written.
+        """
+        revision = self._revision(self.target)
+        self.progress.confirm()
+        return revision
 
     @property
     def _needs_vectors(self) -> bool:
@@ -192,8 +201,8 @@ class _Copying(NamedTuple):
                 self._store(_encode(self.target, [row for row, _ in some], rows))
 
     def _store(self, entries: list[Entry]) -> None:
-        if entries:
-            self.of.upserts.store(self.target, entries, self.owner)
+        while entries and not self.of.upserts.store(self.target, entries, self.owner, self._own_revision()):
+            pass  # others have changed the copy meanwhile
 
 
 def _needs_vectors(source: OpenIndex, keep: str, digest: str) -> bool:

@@ -298,16 +298,21 @@ class IndexStore(LivingStore[IndexManifest]):
 
     @acknowledge()
     def remove_many(
-        self, manifest: IndexManifest, ids: Sequence[bytes], marks: Sequence[bytes] | None = None
+        self,
+        manifest: IndexManifest,
+        ids: Sequence[bytes],
+        marks: Sequence[bytes] | None = None,
+        revision: int | None = None,
     ) -> list[bool]:
         """Remove vectors in one step; return which of them were there.
 
-        With `marks`, only those are removed that still have these tags. All ids must be distinct.
+        With `marks`, only those are removed that still have these tags. All ids must be distinct. Returns an empty
+        list, and removes none, if a revision is given that is not that of the index.
         """
         kept = "1" if manifest.keep == "vectors" else ""
         if kept:
             check_room(self._client, 0)  # vectors that move into the slots are written
-        args: list[Any] = [manifest.token, _stride(manifest), kept, _receipt()]
+        args: list[Any] = [manifest.token, _stride(manifest), kept, _receipt(), "" if revision is None else revision]
         args += chain.from_iterable(zip(ids, marks or [b""] * len(ids), strict=True))
         with store_errors():
             removed = cast("list[int] | None", self._remove(keys=[self.key(manifest.name)], args=args))

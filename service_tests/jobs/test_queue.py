@@ -69,6 +69,9 @@ def test_a_job_is_only_its_holders(site: Site, queue: Queue) -> None:
         assert late == 0
     with pytest.raises(NotMine):
         first.announce(["bochner:x"])
+    with pytest.raises(NotMine):
+        first.confirm()
+    second.confirm()
     assert not queue.take_back(Message(first.message, job.id), deaths=1)
     assert site.jobs.get(job.id).state is JobState.running
     for _ in range(2):

@@ -3,6 +3,7 @@
 from typing import Any, cast
 
 import numpy as np
+import orjson
 import pytest
 from scipy.sparse import csr_array
 
@@ -152,6 +153,36 @@ def test_what_is_deleted_when_the_job_is_interrupted_does_not_stay_in_the_copy(
     work(service, "copy", "i", progress)
     assert service.indexes.get("copy").size == N - 1
     assert contents(service, "copy", ()) == contents(service, "i", ())
+
+
+@pytest.mark.parametrize("call", ["upsert", "remove_many"])
+def test_an_attempt_that_has_lost_the_job_changes_nothing_in_the_copy(
+    service: Container, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """It stops right before a write; meanwhile another attempt ends the job, and somebody changes the copy."""
+    progress, write = Saving(), getattr(IndexStore, call)
+    service.copies.submit("copy", AskedCopy.model_validate({"from": "codes"}), None)
+    if call == "remove_many":  # the vector in hand has been deleted since
+        progress.state = orjson.dumps([0, [labels.encode_id(7, "").hex()]])
+        remove(service, "codes", DeleteOptions(ids=(7,)))
+
+    def lose() -> None:
+        raise Interrupted
+
+    def stop_first(*args: Any, **named: Any) -> Any:
+        monkeypatch.setattr(IndexStore, call, write)
+        work(service, "copy", "codes")
+        fill(service, "copy")
+        remove(service, "copy", DeleteOptions(ids=(0, 1, 2)))
+        monkeypatch.setattr(progress, "confirm", lose)
+        before.append(contents(service, "copy", ()))
+        return write(*args, **named)
+
+    before = list[Any]()
+    monkeypatch.setattr(IndexStore, call, stop_first)
+    with pytest.raises(Interrupted):
+        work(service, "copy", "codes", progress)
+    assert contents(service, "copy", ()) == before[0]
 
 
 @pytest.mark.parametrize("source", ["codes", "i"])

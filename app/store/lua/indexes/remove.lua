@@ -1,14 +1,16 @@
--- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, receipt; then for each vector its id,
--- and the mark of the tags that it must have ('' for any). Returns for each 1 if this call, or the first try of it, has
--- deleted it, 0 if there is none, or none with these tags; nil if the index is gone.
+-- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept, receipt, revision that the index must
+-- have ('' for any); then for each vector its id, and the mark of the tags that it must have ('' for any). Returns for
+-- each 1 if this call, or the first try of it, has deleted it, 0 if there is none, or none with these tags; nothing if
+-- the revision is another; nil if the index is gone.
 if not is_there() then return false end
 local stride, size, before, is_kept = tonumber(ARGV[2]), state('size'), state('size'), ARGV[3] == '1'
 local found, blocks, missing = {}, {}, at('missing.' .. ARGV[4])
 if is_repeated(ARGV[4]) then
   local told = redis.call('GET', missing)
-  for i = 5, #ARGV, 2 do table.insert(found, told and tonumber(string.sub(told, #found + 1, #found + 1)) or 1) end
+  for i = 6, #ARGV, 2 do table.insert(found, told and tonumber(string.sub(told, #found + 1, #found + 1)) or 1) end
   return found
 end
+if ARGV[5] ~= '' and state('revision') ~= tonumber(ARGV[5]) then return {} end
 local function keep_ids(block, ids)
   local written = {}
   for i, one in ipairs(ids) do written[i] = struct.pack('<I2c0', #one, one) end
@@ -53,7 +55,7 @@ local function remove(id, wanted)
   blocks[block], blocks[from], size = true, true, last
   return 1
 end
-for i = 5, #ARGV, 2 do table.insert(found, remove(ARGV[i], ARGV[i + 1])) end
+for i = 6, #ARGV, 2 do table.insert(found, remove(ARGV[i], ARGV[i + 1])) end
 if size == before then return found end
 local revisions = redis.call('GETRANGE', at('revisions'), 0, 4 * n_blocks(size) - 1)
 if size == 0 then redis.call('DEL', at('revisions')) else redis.call('SET', touch(at('revisions')), revisions) end
