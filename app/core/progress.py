@@ -209,9 +209,14 @@ def begin_anew() -> bytes:
     return b""
 
 
+def state_before(progress: Progress) -> bytes:
+    """Return the state that an earlier attempt has left, for work that has none of its own yet; or that of none."""
+    return progress.restore() or begin_anew()
+
+
 def pause_of(progress: Progress) -> Pause:
     """Return a pause of work that has no state yet: the state that an earlier attempt has left is kept."""
-    return partial(progress.checkpoint, lambda: progress.restore() or begin_anew())
+    return partial(progress.checkpoint, partial(state_before, progress))
 
 
 def pack_arrays(**arrays: NDArray[Any]) -> bytes:

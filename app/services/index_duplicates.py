@@ -21,12 +21,12 @@ from app.core.model import Described
 from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
-from app.services.index_images import Images
+from app.services.index_images import Images, id_at
 from app.services.index_search import ExactComparison
 from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone
-from app.store.indexes import BLOCK, IndexStore
+from app.store.indexes import IndexStore
 
 DUPLICATES = "duplicates"
 # Memory for an id: as stored, as a Python object, and in the answer.
@@ -298,8 +298,7 @@ class _Finder:
         return {"keep": ids[0], "ids": ids, "similarity_to_kept": [similarity for _, similarity in members]}
 
     def _key(self, row: int) -> bytes:
-        block, place = divmod(int(self._slots[row]), BLOCK)
-        return labels.at(self._image.ids[block], place)
+        return id_at(self._image.ids, int(self._slots[row]))
 
 
 def _list(items: Iterator[Any]) -> bytes:

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -172,6 +172,11 @@ class Images:
                 raise self._too_large(manifest, held.refused[1])
             held.revisions, most = known, min(2 * most, _MOST_BYTES_AT_ONCE)
         held.revision = part.state.revision
+
+
+def id_at(blocks: Sequence[bytes], slot: int) -> bytes:
+    """Return the id in a slot, given the ids of each block of a snapshot."""
+    return labels.at(blocks[slot // BLOCK], slot % BLOCK)
 
 
 def _read_block(manifest: IndexManifest, block: Block, n: int) -> ChangedBlock:

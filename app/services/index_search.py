@@ -15,6 +15,7 @@ from app.core.indexes.options import MOST_PAGED, SearchOptions, compared_exactly
 from app.core.indexes.search import MOST_SCANNED, Chosen, Hits, nearest, search
 from app.core.progress import Pause, no_pause
 from app.services.errors import VectorNotFound
+from app.services.index_images import id_at
 from app.services.indexes import OpenIndex
 from app.services.limits import Limits
 from app.store.errors import Gone, StoreDamaged
@@ -178,11 +179,7 @@ class ExactComparison:
 def _slots_in(image: Image, keys: Sequence[bytes], now: Sequence[int]) -> list[int]:
     """Return the slots of ids in a snapshot, given those that they have now; Gone if it lacks one: look again."""
     found = dict(zip(keys, now, strict=True))
-    moved = {
-        key
-        for key, slot in found.items()
-        if slot >= image.size or labels.at(image.ids[slot // BLOCK], slot % BLOCK) != key
-    }
+    moved = {key for key, slot in found.items() if slot >= image.size or id_at(image.ids, slot) != key}
     for number in reversed(range(len(image.ids))):  # a vector moves from the last slot
         if moved:
             there = {key: slot for slot, key in enumerate(labels.every(image.ids[number]), BLOCK * number)}
@@ -371,8 +368,7 @@ class Search:
         layout, options = self._opened.layout, self._options
         if layout.banding is not None and not options.scan:
             self._spend(_PER_BUCKET * layout.banding.bands * hits.candidates)
-        places = (divmod(slot, layout.slots_per_block) for slot in hits.slots.tolist())
-        ids = [labels.at(self._image.ids[block], place) for block, place in places]
+        ids = [id_at(self._image.ids, slot) for slot in hits.slots.tolist()]
         every = [j for j, one in enumerate(ids) if not self._own or one != self._own[i]]
         chosen, ids = np.array(every[self._window], np.intp), [ids[j] for j in every[self._window]]
         similarity, error = self._opened.codes.similarities(hits.counts[chosen])

@@ -18,13 +18,13 @@ from app.core.progress import Pause, no_pause
 from app.services.cache import latest
 from app.services.datasets import Datasets, at_their_datasets
 from app.services.errors import IndexNotFound, VectorNotFound
-from app.services.index_images import Images
+from app.services.index_images import Images, id_at
 from app.services.index_search import Result, Search, operations_of_filter, read_tags
 from app.services.indexes import Indexes, OpenIndex
 from app.services.limits import Limits
 from app.services.vectors import warnings_of
 from app.store.errors import Gone
-from app.store.indexes import BLOCK, MARK_BYTES, IndexStore, StoredRow
+from app.store.indexes import MARK_BYTES, IndexStore, StoredRow
 
 Slots = NDArray[np.int64]
 Warnings = tuple[str, ...]
@@ -67,9 +67,7 @@ class IndexVectors:
                 self._limits.check_operations(operations_of_filter(image))
                 slots, blocks = np.flatnonzero(labels.fitting(image.marks, image.tags, asked.filter)), [*image.ids]
                 marks = image.marks[slots]
-            return Removal(
-                self._store, opened, slots, lambda i: labels.at(blocks[slots[i] // BLOCK], slots[i] % BLOCK), marks
-            )
+            return Removal(self._store, opened, slots, lambda i: id_at(blocks, slots[i]), marks)
 
         return latest(choose)
 

@@ -37,7 +37,7 @@ from app.core.drawing import Curve, Density, Drawing, Histogram, Panel
 from app.core.errors import InvalidInput
 from app.core.maps import BaseSpec, FeatureMap, family_of, make_map
 from app.core.model import MM, QMC
-from app.core.progress import Parts, Progress, begin_anew, keeping_nothing
+from app.core.progress import Parts, Progress, keeping_nothing, state_before
 
 MOST_ROWS = 20_000
 
@@ -214,7 +214,7 @@ def _of_baseline(
     spec: BaseSpec, vectors: Rows, pairs: Pairs, norms: Norms, threads: int, progress: Progress
 ) -> tuple[Figures, Sketch]:
     # The build has no state: the map is built again after an interruption, and the state stays that of the matrix.
-    baseline = make_map(spec, Building(threads, keeping_nothing(progress, lambda: progress.restore() or begin_anew())))
+    baseline = make_map(spec, Building(threads, keeping_nothing(progress, partial(state_before, progress))))
     estimate = estimates_of(baseline, [Estimator.map], vectors)[Estimator.map]
     error = ErrorMatrix(baseline, vectors, estimate, pairs, progress)
     return error.figures(*norms[:2]), error.sketch()

@@ -77,9 +77,9 @@ class RationalQuadratic(ScaledKernel):
         np.log1p(gram, out=gram)
         far, (m, d) = np.flatnonzero(np.isinf(gram.max(axis=1, initial=0))), y.shape
         for some in row_blocks(len(far), _FAR_NUMBERS // max(m, d)):
+            rows, smaller = far[some], _SMALLER * x[far[some]]
             for columns in row_blocks(m, _FAR_NUMBERS // d):
-                rows = far[some]
-                squares = self.distances(_SMALLER * x[rows], _SMALLER * y[columns], "sqeuclidean")
+                squares = self.distances(smaller, _SMALLER * y[columns], "sqeuclidean")
                 with np.errstate(divide="ignore"):  # far squares of 0 imply α < 1e-300: the kernel is 1 everywhere
                     logs = np.log(squares) - 2 * np.log(_SMALLER) - np.log(2) - np.log(self.alpha)
                 near = gram[rows, columns]

@@ -16,7 +16,7 @@ from app.core.diagnostics.error_matrix import RowVariation, row_variation
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
 from app.core.maps import FeatureMap, make_map
-from app.core.progress import Pause, Progress, begin_anew
+from app.core.progress import Pause, Progress, pause_of
 from app.core.recommendations.candidates import Wanted
 from app.core.spec import MapSpec
 
@@ -316,9 +316,8 @@ class Measuring:
             rows = building.rows(dataset, pointer)
             return rows[fold.learned] if dataset == self._dataset else rows
 
-        def pause() -> None:
-            # A map is built again after an interruption; the last state that its sampler has stored is kept.
-            progress.checkpoint(lambda: progress.restore() or begin_anew())
+        # A map is built again after an interruption; the last state that its sampler has stored is kept.
+        pause = pause_of(progress)
 
         if self._exact is None or self._exact[0] != spec.kernel:
             rows = spec.kernel.prepare(in_dtype(self._rows, np.dtype(np.float64)), "/vectors")

@@ -24,7 +24,17 @@ from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
 from app.core.norms import squared_norms
 from app.core.panels import add_products
-from app.core.progress import Inner, Pause, Progress, begin_anew, no_pause, pack_arrays, pause_of, unpack_arrays
+from app.core.progress import (
+    Inner,
+    Pause,
+    Progress,
+    begin_anew,
+    no_pause,
+    pack_arrays,
+    pause_of,
+    state_before,
+    unpack_arrays,
+)
 from app.core.samplers.base import AnySampler
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -160,7 +170,7 @@ def split(spec: BaseSpec, sampler: Landmarks, kernel: AnyKernel, building: Build
     found, pointer = building.rows(sampler.dataset, "/sampler/dataset"), "/sampler/dataset"
     n, progress = found.shape[0], building.progress
     if min(found.size, _size(spec) * spec.input_dim) > _MOST_ENTRIES_IN_REQUEST:
-        progress.before_long_call(lambda: progress.restore() or begin_anew())
+        progress.before_long_call(partial(state_before, progress))
     others, apart = held_out(n, min(_MOST_HELD_OUT, n // _HELD_OUT_SHARE), _stream(spec.seed, 0))
     wanted = len(others) if sampler.rows is None else sampler.rows
     if wanted > len(others):
