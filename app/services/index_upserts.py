@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from app.core.arrays import Rows, row_blocks
+from app.core.arrays import Rows, own_bytes, row_blocks
 from app.core.errors import InvalidInput
 from app.core.indexes import labels
 from app.core.indexes.banding import Codes
@@ -182,6 +182,7 @@ class IndexUpserts:
         has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
         skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
         if skipped:
+            self._limits.check_rows(own_bytes(rows))  # most of them are copied
             rows, n = rows[has_code], n - len(skipped)
             keys, tags = [*compress(keys, has_code)], [*compress(tags, has_code)]
         vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n

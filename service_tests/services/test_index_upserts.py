@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from app.container import Container
 from app.core.arrays import Rows
+from app.core.errors import TooLarge
 from app.core.indexes import labels
 from app.core.indexes.options import Batch, SearchOptions
 from app.services import index_search, index_upserts
@@ -225,3 +226,19 @@ def test_a_copy_is_found_among_any_number_that_are_as_near_by_codes(url: str, n:
     assert (again.inserted, [one["like"] for one in again.refused]) == ([], [*range(n)])
     both = put(service, [*range(n), *map(str, range(n))], np.concatenate([rows, rows]), 1, is_dry=True)
     assert both.inserted == [*range(n)]
+
+
+def test_rows_of_a_request_are_copied_without_those_that_are_skipped_if_the_copy_is_not_too_large(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BOCHNER_MAX_DATASET_BYTES", "30000")
+    spec = {**GMM, "input": {"scale": 0.5}}
+    service, rows = service_with(url, spec), np.ones((1000, 5), np.float32)  # of 20,000 bytes, 40,000 in float64
+
+    def upsert() -> Upserted:
+        return service.index_upserts.upsert("i", lambda *_: Batch(rows, range(1000), None), Rule(skips=True))
+
+    assert len(upsert().inserted) == 1000
+    rows[3] = 0
+    with pytest.raises(TooLarge, match="the rows would take 40000 bytes"):
+        upsert()
