@@ -9,13 +9,13 @@ from numpy.linalg import eigh
 from numpy.typing import NDArray
 from scipy import sparse
 
-from app.core.arrays import Array, Matrix, Rows, dense, divide_columns, in_dtype, in_own_columns
+from app.core.arrays import Array, Matrix, Rows, dense, divide_columns, in_dtype, in_own_columns, row_blocks
 from app.core.building import Building
 from app.core.datasets import sample_rows
 from app.core.diagnostics.error_matrix import RowVariation, row_variation
 from app.core.errors import InvalidInput
 from app.core.kernels import Kernel
-from app.core.maps import FeatureMap, make_map
+from app.core.maps import FeatureMap, Gives, make_map
 from app.core.progress import Pause, Progress, pause_of
 from app.core.recommendations.candidates import Wanted
 from app.core.spec import MapSpec
@@ -129,6 +129,8 @@ MOST_CLASSES = 100
 """Largest number of classes. Whole numbers with more different values are treated as numbers."""
 # Penalties of ridge regression, as parts of the mean eigenvalue of the centred Gram matrix of the rows trained with.
 _PENALTIES = 10.0 ** np.arange(-7, 2.5, 0.5)
+# Columns of features that are multiplied at once.
+_COLUMNS_AT_ONCE = 256
 # Eigenvalues below this part of the largest are rounding errors.
 _CUT_OFF = 1e-12
 
@@ -188,7 +190,7 @@ class Labels:
         decomposition; the measured rows do not influence it.
 
         Args:
-            gram: inner products of the features of all rows, (n, n).
+            gram: inner products of the features of all rows, (n, n); the same vector may have been taken from each.
             fold: the rows to measure on and to train with.
         """
         trained, measured = fold.trained, fold.measured
@@ -363,9 +365,27 @@ class Measuring:
         """Return the score of the labels on the rows of a fold."""
         every = np.concatenate([fold.trained, fold.measured])
         gram = np.zeros((self._rows.shape[0],) * 2)
-        gram[np.ix_(every, fold.trained)] = its_map.gram(self._rows[every], self._rows[fold.trained], pause)
+        gram[np.ix_(every, fold.trained)] = _centred_products(its_map, self._rows[every], len(fold.trained), pause)
         pause()
         return labels.score(gram, fold)
+
+
+def _centred_products(its_map: FeatureMap, rows: Rows, t: int, pause: Pause) -> Matrix:
+    """Return inner products of the features of rows (n, d) and of the first t, less the mean of these, (n, t).
+
+    They are sums in float64. In `gram`, which has the precision of the map, rounding errors of what all rows share may
+    be larger than what tells them apart. Collision rates have no such errors.
+    """
+    if Gives.features not in its_map.gives:
+        return its_map.gram(rows, rows[:t], pause)
+    features = its_map.transform(rows, pause)
+    products = np.zeros((len(features), t))
+    for columns in row_blocks(features.shape[1], _COLUMNS_AT_ONCE):
+        pause()
+        some = features[:, columns].astype(np.float64)
+        some -= some[:t].mean(axis=0)
+        products += some @ some[:t].T
+    return products
 
 
 def _seconds(its_map: FeatureMap, rows: Rows, calls: int, pause: Pause) -> float:

@@ -1,5 +1,6 @@
 """Scores of labels: ridge regression and its penalty against scikit-learn's, row by row left out."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -7,8 +8,13 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.linear_model import Ridge
 
+from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.recommendations.measuring import MOST_CLASSES, Fold, Labels, linear_score
+from app.core.maps import make_map
+from app.core.progress import Progress
+from app.core.recommendations.candidates import Wanted
+from app.core.recommendations.measuring import MOST_CLASSES, Fold, Labels, Measuring, Shares, linear_score
+from app.core.spec import MapSpec
 from service_tests.cases import each
 
 RNG = np.random.default_rng(5)
@@ -18,25 +24,28 @@ CLASSES = np.array(["low", "mid", "high"])[np.digitize(NUMBERS, [1.5, 4.5])]
 FOLD = Fold(np.arange(40, 60), np.arange(40), np.zeros(0, np.intp))
 
 
-def left_out(penalty: float, targets: Any) -> float:
-    """Squared error of each of the rows trained with, told by a model of the others."""
-    error = 0.0
-    for i in FOLD.trained:
-        others = np.setdiff1d(FOLD.trained, i)
-        told = Ridge(alpha=penalty).fit(ROWS[others], targets[others]).predict(ROWS[[i]])
-        error += float(np.square(told - targets[[i]]).sum())
-    return error
+def best_model(rows: Any, targets: Any) -> Any:
+    """The model of the rows trained with whose penalty has the least squared error of rows that are left out."""
+    centred = rows[FOLD.trained] - rows[FOLD.trained].mean(axis=0)
+    mean = np.square(centred).sum() / len(FOLD.trained)
+
+    def left_out(model: Any) -> float:
+        error = 0.0
+        for i in FOLD.trained:
+            others = np.setdiff1d(FOLD.trained, i)
+            told = model.fit(rows[others], targets[others]).predict(rows[[i]])
+            error += float(np.square(told - targets[[i]]).sum())
+        return error
+
+    models = (Ridge(alpha=mean * penalty, solver="svd") for penalty in 10.0 ** np.arange(-7, 2.5, 0.5))
+    return min(models, key=left_out).fit(rows[FOLD.trained], targets[FOLD.trained])
 
 
 @pytest.mark.parametrize("labels", [NUMBERS, CLASSES], ids=["numbers", "classes"])
 def test_scores_are_those_of_ridge_regression_with_the_best_penalty_of_leaving_one_out(labels: Any) -> None:
     ours = Labels(labels).score(ROWS @ ROWS.T, FOLD)
-    centred = ROWS[FOLD.trained] - ROWS[FOLD.trained].mean(axis=0)
-    mean = np.square(centred).sum() / len(FOLD.trained)
-    penalties = mean * 10.0 ** np.arange(-7, 2.5, 0.5)
     targets = labels[:, None] if labels is NUMBERS else (labels[:, None] == np.unique(labels)).astype(float)
-    penalty = min(penalties, key=lambda one: left_out(one, targets))
-    model = Ridge(alpha=penalty).fit(ROWS[FOLD.trained], targets[FOLD.trained])
+    model = best_model(ROWS, targets)
     if labels is NUMBERS:
         error = np.square(model.predict(ROWS[FOLD.measured]).reshape(-1, 1) - targets[FOLD.measured]).mean()
         assert ours == pytest.approx(1 - error / targets.var(), abs=1e-9)
@@ -46,6 +55,19 @@ def test_scores_are_those_of_ridge_regression_with_the_best_penalty_of_leaving_o
     told = np.unique(labels)[model.predict(ROWS[FOLD.measured]).argmax(axis=1)]
     assert ours == (told == labels[FOLD.measured]).mean()
     assert 0.5 < ours < 1
+
+
+@each("length_scale", [2.0, 1000.0])
+@each("sampler", [{"kind": "sobol"}, {"kind": "uploaded_landmarks", "landmarks": ROWS[:12].tolist()}])
+def test_a_map_scores_as_its_features_do_even_if_they_hardly_differ(length_scale: float, sampler: Any) -> None:
+    members = {"input_dim": 5, "kernel": {"kind": "gaussian", "length_scale": length_scale}, "sampler": sampler}
+    spec = MapSpec.model_validate_json(json.dumps(members | ({} if "landmarks" in sampler else {"s": 12})))
+    measuring = Measuring(ROWS, Shares(FOLD, (FOLD,)), Labels(NUMBERS), Wanted(24, None), Building(), 1)
+    measured: Any = measuring.report(spec, Progress())
+    features = make_map(spec).transform(ROWS).astype(np.float64)
+    told = best_model(features, NUMBERS[:, None]).predict(features[FOLD.measured]).ravel()
+    wanted = 1 - np.square(told - NUMBERS[FOLD.measured]).mean() / NUMBERS.var()
+    assert measured["score"] == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize("labels", [NUMBERS, CLASSES], ids=["numbers", "classes"])
