@@ -32,7 +32,7 @@ Alike = dict[int, dict[str, Any]]
 _NUMBERS = "similarity", "exact"
 # A vector is written again when one before it is deleted.
 _MOST_VECTOR_BYTES = 1 << 20
-# Vectors that one call reads to change their tags, with codes and tags of up to 160 kB each.
+# Vectors that are packed at a time, or that one call reads to change their tags, with codes and tags of up to 160 kB.
 _ROWS_AT_ONCE = 100
 # How long a change is tried again because others have changed the index meanwhile.
 _CHANGING_SECONDS = 20.0
@@ -185,12 +185,17 @@ class IndexUpserts:
             self._limits.check_rows(own_bytes(rows))  # most of them are copied
             rows, n = rows[has_code], n - len(skipped)
             keys, tags = [*compress(keys, has_code)], [*compress(tags, has_code)]
-        vectors = pack_rows(rows) if opened.manifest.keep == "vectors" else [b""] * n
-        if (longest := max(map(len, vectors), default=0)) > _MOST_VECTOR_BYTES:
-            detail = f"vectors take at most {_MOST_VECTOR_BYTES} bytes in an index that keeps them, got {longest}"
-            raise InvalidInput(detail, f"/vectors/{[*map(len, vectors)].index(longest)}")
-        of_tags = sum(len(text) for _, text in tags)
-        self._limits.check_batch_bytes(sum(map(len, vectors)) + n * opened.layout.code_bytes + of_tags)
+        nbytes = n * opened.layout.code_bytes + sum(len(text) for _, text in tags)
+        self._limits.check_batch_bytes(nbytes)
+        vectors = [b""] * n
+        for part in row_blocks(n if opened.manifest.keep == "vectors" else 0, _ROWS_AT_ONCE):
+            vectors[part] = pack_rows(rows[part])
+            for i, one in enumerate(vectors[part], part.start):
+                if len(one) > _MOST_VECTOR_BYTES:
+                    detail = f"vectors take at most {_MOST_VECTOR_BYTES} bytes in an index that keeps them"
+                    raise InvalidInput(f"{detail}, got {len(one)}", f"/vectors/{i}")
+                nbytes += len(one)
+            self._limits.check_batch_bytes(nbytes)
         with at_their_datasets(given.references):
             codes = opened.codes.pack(feature_map, rows, pause)
         return _Prepared(keys, tags, rows, vectors, codes, skipped, warnings_of(feature_map, given.rows))
