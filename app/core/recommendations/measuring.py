@@ -131,7 +131,7 @@ MOST_CLASSES = 100
 _PENALTIES = 10.0 ** np.arange(-7, 2.5, 0.5)
 # Columns of features that are multiplied at once.
 _COLUMNS_AT_ONCE = 256
-# Eigenvalues below this part of the largest are rounding errors.
+# Eigenvalues below this part of the largest, or of the largest entry of the Gram matrix, are rounding errors.
 _CUT_OFF = 1e-12
 
 
@@ -239,11 +239,13 @@ def _ridge(gram: Matrix, block: Matrix, targets: Matrix) -> Matrix:
     """
     n, means = len(gram), gram.mean(axis=0)
     eigenvalues, vectors = eigh(gram - means - means[:, None] + means.mean())
-    eigenvalues = np.where(eigenvalues > _CUT_OFF * max(eigenvalues[-1], 0), eigenvalues, 0.0)
+    eigenvalues = np.where(eigenvalues > _CUT_OFF * max(eigenvalues[-1], np.abs(gram).max()), eigenvalues, 0.0)
     mean = targets.mean(axis=0)
+    if not eigenvalues.any():  # the rows trained with are all alike
+        return np.repeat(mean[None], len(block), axis=0)
     rotated, squares = vectors.T @ (targets - mean), np.square(vectors)
     least, best = np.inf, np.zeros_like(targets)
-    for penalty in _PENALTIES * max(eigenvalues.mean(), np.finfo(np.float64).tiny):
+    for penalty in _PENALTIES * eigenvalues.mean():
         inverse = 1 / (eigenvalues + penalty)
         coefficients = vectors @ (rotated * inverse[:, None])
         # The factor is 0, up to rounding, for a row about which the other rows say nothing.
@@ -383,7 +385,8 @@ def _centred_products(its_map: FeatureMap, rows: Rows, t: int, pause: Pause) -> 
     for columns in row_blocks(features.shape[1], _COLUMNS_AT_ONCE):
         pause()
         some = features[:, columns].astype(np.float64)
-        some -= some[:t].mean(axis=0)
+        is_constant = (some[:t] == some[0]).all(axis=0)
+        some -= np.where(is_constant, some[0], some[:t].mean(axis=0))  # exactly 0 then
         products += some @ some[:t].T
     return products
 

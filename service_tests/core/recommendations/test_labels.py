@@ -70,6 +70,24 @@ def test_a_map_scores_as_its_features_do_even_if_they_hardly_differ(length_scale
     assert measured["score"] == pytest.approx(wanted, abs=1e-6)
 
 
+@each(
+    "kernel", [{"kind": "gaussian", "length_scale": 2.0}, {"kind": "gaussian", "length_scale": 1e200}, {"kind": "gmm"}]
+)
+@each("value", [0.3, 1.0])
+@each("n_trained", [37, 40])
+def test_maps_tell_the_mean_if_all_rows_to_train_with_are_alike(kernel: Any, value: float, n_trained: int) -> None:
+    rows = np.where(np.arange(60)[:, None] < 50, value, ROWS)
+    fold = Fold(np.arange(n_trained, 60), np.arange(n_trained), np.zeros(0, np.intp))
+    spec = MapSpec.model_validate(
+        {"input_dim": 5, "kernel": kernel, "sampler": {"kind": "gcws" if kernel["kind"] == "gmm" else "sobol"}, "s": 12}
+    )
+    measuring = Measuring(rows, Shares(fold, (fold,)), Labels(NUMBERS), Wanted(24, None), Building(), 1)
+    measured: Any = measuring.report(spec, Progress())
+    error = np.square(NUMBERS[:n_trained].mean() - NUMBERS[n_trained:]).mean()
+    assert measured["score"] == pytest.approx(1 - error / NUMBERS.var(), abs=1e-9)
+    assert linear_score(rows, Labels(NUMBERS), fold) == pytest.approx(1 - error / NUMBERS.var(), abs=1e-9)
+
+
 @pytest.mark.parametrize("labels", [NUMBERS, CLASSES], ids=["numbers", "classes"])
 def test_a_linear_model_scores_alike_in_all_units_and_on_sparse_rows(labels: Any) -> None:
     """A constant column says nothing, and of two billion columns only those with entries are looked at."""
