@@ -425,8 +425,9 @@ class StructuredProjection:
         with np.errstate(over="ignore"):  # an overflow is refused below
             inverse_scales = 1 / law.scales(spec.input_dim)
             arrays: Arrays = {"signs": signs, "radii": radii.astype(spec.numpy_dtype)}
-            largest = (radii.max() * inverse_scales.max()).astype(spec.numpy_dtype)
-        if not np.isfinite(largest):
+            factors = np.array([radii.max(), inverse_scales.max()])
+            largest, factors = factors.prod().astype(spec.numpy_dtype), factors.astype(spec.numpy_dtype)
+        if not np.isfinite([largest, *factors]).all():  # one that is infinite is of no use even for a row of zeros
             raise kernel.out_of_range(spec.dtype.value)
         told = lost_digits(spec, inverse_scales)
         return Drawn(arrays, s, sampler.warnings(spec.input_dim) + told + (() if largest else (ALL_ZERO,)))

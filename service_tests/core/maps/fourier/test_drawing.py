@@ -38,6 +38,20 @@ def test_frequencies_outside_float32_are_blamed_on_the_field_that_came(kernel: d
     assert caught.value.detail.startswith(f"{field} is so {size} that frequencies leave the range of float")
 
 
+@each(
+    ("kernel", "field"),
+    [
+        ({"kind": "matern", "length_scale": 1e100, "nu": 1e-2}, "nu"),  # lengths at scale 1 alone are out of range
+        ({"kind": "gaussian", "length_scale": 1e-39}, "length_scale"),
+    ],
+)
+def test_rotations_with_factors_outside_float32_are_refused(kernel: dict[str, Any], field: str) -> None:
+    members = {"input_dim": 8, "kernel": kernel, "sampler": {"kind": "structured_orthogonal"}, "s": 8}
+    with pytest.raises(InvalidInput, match=f"{field} is so small that frequencies leave the range of float32"):
+        FourierMap.build(spec(**members))
+    FourierMap.build(spec(**members, dtype="float64"))
+
+
 def ended(of: MapSpec, seconds: float) -> bytes:
     """The state that a build leaves that has so much time."""
     with pytest.raises(OutOfTime) as caught:
