@@ -1,6 +1,8 @@
 """The short way to transforms and codes, and requests that are answered at once or briefly while others take long."""
 
-from collections.abc import Iterator
+import json
+from functools import partial
+from operator import sub
 
 import httpx
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, assert_problem, post_npy, put
-from service_tests.running import Running, service
+from service_tests.metered import samples, value
 
 ROWS = np.random.default_rng(4).standard_normal((5, 3))
 
@@ -48,10 +50,25 @@ def test_other_methods_are_refused_by_name(http: httpx.Client, standing: dict[st
     assert answer.headers["allow"] == "POST"
 
 
-@pytest.fixture(scope="module")
-def crowded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """A service that computes one long request at a time, with a map on which that takes seconds."""
-    with service(tmp_path_factory.mktemp("crowded") / "data", "--threads", "1") as running, running.client() as client:
-        spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "sampler": {"kind": "monte_carlo"}, "s": 4096}
-        assert put(client, "long", {**spec, "input_dim": 64}).status_code == 201
-        yield running
+def test_a_long_body_of_brief_work_runs_apart_from_what_may_take_long(http: httpx.Client) -> None:
+    """A dataset may have any number of rows, and `structured_orthogonal` makes long rows of short sparse ones."""
+    spec = {"kernel": {"kind": "gaussian", "length_scale": 1.0}, "s": 8}
+    monte_carlo, structured = {"kind": "monte_carlo"}, {"kind": "structured_orthogonal"}
+    assert put(http, "short-rows", {**spec, "input_dim": 3, "sampler": monte_carlo}).status_code == 201
+    assert put(http, "long-rows", {**spec, "input_dim": 1_000_000, "sampler": structured}).status_code == 201
+    assert http.put("/v1/datasets/five", json={"vectors": ROWS.tolist()}).status_code == 201
+    sparse = [{"indices": [i], "values": [1.0]} for i in range(4)]
+    for name, vectors, wanted in (
+        ("short-rows", ROWS.tolist(), {"brief": 1}),
+        ("short-rows", {"dataset": "five"}, {"brief": 1, "compute": 1}),
+        ("long-rows", sparse, {"brief": 1, "compute": 1}),
+    ):
+        body = json.dumps({"vectors": vectors}) + " " * (1 << 14)
+        post = partial(http.post, f"/v1/maps/{name}/transform", content=body, headers={"Content-Type": JSON})
+        assert post().status_code == 200  # it is in memory then
+        before = samples(http)
+        assert post().status_code == 200
+        after = samples(http)
+        for kind in ("brief", "compute"):
+            counts = (value(found, "bochner_waited_seconds_count", waits_for=kind) for found in (after, before))
+            assert sub(*counts) == wanted.get(kind, 0)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def _list_descriptions(described: Mapping[Any, str]) -> str:
 
 # Bytes of a body that are read without a change of thread: some 0.1 ms of JSON.
 _READ_AT_ONCE = 1 << 14
+# Bytes of a body that are read as brief work: some 30 ms of JSON.
+_READ_BRIEFLY = 1 << 22
 # Time to encode a number of an answer, in multiplications.
 _STEPS_PER_NUMBER = 8
 # Numbers of an answer that are encoded without a change of thread: some 0.3 ms of JSON.
@@ -179,8 +182,8 @@ async def _answer_rows(
 ) -> Response:
     """Answer each of the posted vectors.
 
-    Bodies that can be read at once go to `_answer_few`. Everything else runs on threads; brief work has threads of its
-    own, so that it does not wait for longer work.
+    Bodies that are read in little time go to `_answer_few`. Everything else runs on threads; brief work has threads of
+    its own, so that it does not wait for longer work.
     """
     form = posted_format(request)
     wanted = wanted_format(request, form)
@@ -191,30 +194,51 @@ async def _answer_rows(
     finally:
         asked.cancel()
 
-    def all_of_it() -> Response:
-        feature_map = kept or context.maps.ready(name, gives)
-        given = _find_rows(context, form, body, feature_map, "vectors")
+    def respond(feature_map: FeatureMap, given: GatedRows) -> Response:
         with at_their_datasets(given.references):
             answer = work(feature_map, given.rows["vectors"], wanted)
         return _response(feature_map, given, answer, wanted, context)
 
-    if kept is None or cold or form.expands or len(body.content) > _READ_AT_ONCE:
-        # Numbers have four bytes at least.
-        is_brief = kept is not None and not form.expands and len(body.content) * kept.n_frequencies <= 4 * BRIEF
-        return await context.admission.compute(all_of_it, is_brief)
+    def all_of_it() -> Response:
+        feature_map = kept or context.maps.ready(name, gives)
+        return respond(feature_map, _find_rows(context, form, body, feature_map, "vectors"))
+
+    def all_if_brief(kept: FeatureMap) -> Response | None:
+        given = _find_brief(context, form, body, kept)
+        return None if given is None else respond(kept, given)
+
+    if kept is None or cold or form.expands or len(body.content) > _READ_BRIEFLY:
+        return await context.admission.compute(all_of_it)
+    if len(body.content) > _READ_AT_ONCE:
+        found = await context.admission.compute(partial(all_if_brief, kept), brief=True)
+        return await context.admission.compute(all_of_it) if found is None else found
+    given = _find_brief(context, form, body, kept)
+    if given is None:
+        return await context.admission.compute(all_of_it)
+    return await _answer_few(kept, given, wanted, context, work, brief)
+
+
+def _find_brief(context: Context, form: Format, body: Body, kept: FeatureMap) -> GatedRows | None:
+    """Return the rows of a short body; None if they may take longer than brief work does."""
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     rows = posted["vectors"]
     # A dataset may have any number of rows, and a centre makes sparse rows dense.
     if isinstance(rows, Reference) or (kept.spec.kernel.is_centered and not isinstance(rows, np.ndarray)):
-        return await context.admission.compute(all_of_it)
+        return None
     given = context.datasets.read_rows(posted, kept.spec.gate)
-    return await _answer_few(kept, given, wanted, context, work, brief)
+    return given if _steps(kept, given) <= BRIEF else None
+
+
+def _steps(kept: FeatureMap, given: GatedRows) -> int:
+    """Return the number of multiplications that take as long as the features of rows, written in JSON."""
+    rows = given.rows["vectors"]
+    return kept.operations(rows) + _STEPS_PER_NUMBER * int(rows.shape[0]) * kept.n_output
 
 
 async def _answer_few(
     kept: FeatureMap, given: GatedRows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
 ) -> Response:
-    """Answer rows at once if that takes no longer than a change of thread, else on a thread.
+    """Answer rows of brief work at once if that takes no longer than a change of thread, else on a thread.
 
     `brief`, if given, does what `work` does, for few rows; it receives the number of multiplications that they take.
     """
@@ -223,15 +247,14 @@ async def _answer_few(
     def respond() -> Response:
         return _response(kept, given, work(kept, rows, wanted), wanted, context)
 
-    numbers = rows.shape[0] * kept.n_output
-    steps = kept.operations(rows) + _STEPS_PER_NUMBER * numbers
+    steps = _steps(kept, given)
     most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
-    if steps <= BRIEF and isinstance(rows, np.ndarray) and numbers <= most:
+    if isinstance(rows, np.ndarray) and rows.shape[0] * kept.n_output <= most:
         if brief is not None:
             return _response(kept, given, await brief(kept, rows, wanted, steps), wanted, context)
         if steps <= AT_ONCE:
             return respond()
-    return await context.admission.compute(respond, brief=steps <= BRIEF)
+    return await context.admission.compute(respond, brief=True)
 
 
 async def _answer(
