@@ -29,6 +29,11 @@ def test_dense_rows_in_parts_are_the_same_matrix() -> None:
     np.testing.assert_array_equal(read(wanted, 3), rows)
 
 
+def test_no_memory_is_asked_for_rows_that_are_too_short() -> None:
+    with pytest.raises(InvalidInput, match=f"expected {1 << 45} entries, got {PART_BYTES}"):
+        read([[1] * PART_BYTES], 1 << 45)
+
+
 def test_sparse_rows_in_parts_are_the_same_matrix() -> None:
     rows = sparse.csr_array(sparse.random_array((N, 50), density=0.1, rng=np.random.default_rng(2)))
     rows.sort_indices()

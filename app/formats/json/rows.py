@@ -55,9 +55,12 @@ def dense(value: JsonList, width: int, pointer: str) -> Array:
     # Each row takes at least 2 * width + 1 characters, which bounds the number of rows. Entries that are never written
     # take no memory.
     most = value.nbytes // (2 * width + 1) + 1
-    found = np.empty((min(len(value), most), width))
+    found = np.empty((0, width))
     for first, part in parts_of(value):
-        found[first : first + len(part)] = _dense_part(part, width, pointer, first)
+        rows = _dense_part(part, width, pointer, first)
+        if not first:  # there is a row that is as wide
+            found = np.empty((min(len(value), most), width))
+        found[first : first + len(part)] = rows
     return found
 
 
