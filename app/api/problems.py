@@ -202,6 +202,12 @@ def _handle_failure(request: Request, error: Exception) -> Response:
     return problem(request, "internal-error", "the service failed; the log has the request id", headers=headers)
 
 
+def _handle_no_memory(request: Request, error: MemoryError) -> Response:
+    logger.error("request %s: not enough memory: %s", request.scope["state"]["request_id"], error)
+    detail = "the service gets no more memory for this request"
+    return problem(request, "overloaded", detail, headers={"Retry-After": "10"})
+
+
 def _limit(error: TooLarge | TooManyJobs | QuotaExceeded | TooManyKeys | StoreFull) -> dict[str, Any]:
     return limit(error.limit, error.allowed) if error.limit else {}  # some limits of a store are its own
 
@@ -236,6 +242,7 @@ HANDLERS: dict[Any, Any] = {
     # Answers a client that has disconnected. Otherwise the framework would log a failure for each of these clients.
     ClientDisconnect: _said("bad-request"),
     Exception: _handle_failure,
+    MemoryError: _handle_no_memory,
     TooLarge: _said("too-large", _limit),
     TooManyJobs: _said("overloaded", lambda error: {"status": 429, "headers": {"Retry-After": "10"}, **_limit(error)}),
     QuotaExceeded: _said("quota", _limit),

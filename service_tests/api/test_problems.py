@@ -82,15 +82,16 @@ def test_a_manifest_of_a_later_version_gives_a_refusal(
     assert keys_of(store, name) == set()
 
 
+@pytest.mark.parametrize(("error", "status"), [(RuntimeError("secret"), 500), (MemoryError("secret"), 503)])
 def test_a_defect_of_the_service_is_a_problem_without_traceback(
-    http: httpx.Client, monkeypatch: pytest.MonkeyPatch
+    http: httpx.Client, error: Exception, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     application = create_app(Settings(redis_url="redis://127.0.0.1:1"))
     monkeypatch.setitem(ROLES, "defect", Role.read)
 
     @application.get("/defect")
     def defect() -> None:
-        raise RuntimeError("secret")
+        raise error
 
     async def answered() -> httpx.Response:
         transport = httpx.ASGITransport(application, raise_app_exceptions=False)
@@ -102,5 +103,5 @@ def test_a_defect_of_the_service_is_a_problem_without_traceback(
     assert answer.headers["x-request-id"] == "mine"
     document = answer.json()
     assert answer.headers["content-type"] == "application/problem+json"
-    assert (answer.status_code, document["status"], document["instance"]) == (500, 500, "mine")
+    assert (answer.status_code, document["status"], document["instance"]) == (status, status, "mine")
     assert http.get(document["type"]).status_code == 200
