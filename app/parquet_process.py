@@ -15,6 +15,9 @@ _MOST_COLUMNS = 1 << 13
 # Memory that decompressing zstd takes for each column, however few numbers the column has.
 _COLUMN_BYTES = 160 << 10
 
+# Characters of a reason; the library may quote names of any length.
+_REASON_LENGTH = 300
+
 
 def main(max_bytes: int, max_seconds: int) -> None:
     """Convert the file on standard input; exit with `REFUSED` if it cannot be read or has too many columns.
@@ -40,7 +43,8 @@ def main(max_bytes: int, max_seconds: int) -> None:
         write_ipc_stream(rows, sys.stdout.buffer, compression=None)
     except BaseException as error:  # panics of the library are not subclasses of Exception
         within = re.search(r'\w+\("(.*)"\)', str(error))  # as in: General("Corrupt footer")
-        os.write(reasons, (within[1] if within else str(error)).encode())
+        # No more than a pipe holds: the parent process reads the stream to its end first.
+        os.write(reasons, (within[1] if within else str(error))[:_REASON_LENGTH].encode())
         sys.exit(REFUSED)
 
 

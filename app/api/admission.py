@@ -464,9 +464,14 @@ class Admission:
         return await self._run("compute", compute, request.left if request else None)
 
     async def read_file(self, work: Callable[[], Result]) -> Result:
-        """Run work that waits for a process reading a file, one at a time; raise Refusal if too many wait."""
+        """Run work that waits for a process reading a file, one at a time; raise Refusal if too many wait.
+
+        Raises:
+            ClientDisconnect: the client disconnected before its turn came.
+        """
+        request = REQUEST.get()
         with self._files:
-            return await self._run("file", work)
+            return await self._run("file", work, request.left if request else None)
 
     def at_once(self, work: Callable[[], Result]) -> Result:
         """Run work in the calling thread."""

@@ -196,16 +196,18 @@ def test_work_ends_at_its_next_pause_once_its_client_has_left() -> None:
     asyncio.run(play())
 
 
-def test_what_waits_to_be_computed_for_a_client_that_leaves_is_not_begun() -> None:
+@pytest.mark.parametrize("kind", ["compute", "file"])
+def test_what_waits_for_a_thread_for_a_client_that_leaves_is_not_begun(kind: str) -> None:
     async def play() -> None:
         admission, goes_on = Admission(Settings(threads=1)), threading.Event()
-        running = asyncio.create_task(admission.compute(goes_on.wait))
+        run = admission.compute if kind == "compute" else admission.read_file
+        running = asyncio.create_task(run(goes_on.wait))
         await asyncio.sleep(0)
         left = asyncio.get_running_loop().create_future()
         REQUEST.set(RequestContext("", left=left))
-        waiting = asyncio.create_task(admission.compute(lambda: pytest.fail("computed for nobody")))
+        waiting = asyncio.create_task(run(lambda: pytest.fail("computed for nobody")))
         await asyncio.sleep(0)
-        assert admission.waiting["compute"] == 1
+        assert admission.waiting[kind] == 1
         left.set_result(None)
         with pytest.raises(ClientDisconnect):
             await waiting

@@ -1,5 +1,6 @@
 """Parquet files, by published writers, damaged ones, and those that are made to take memory or time."""
 
+import base64
 import io
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -10,8 +11,8 @@ import httpx
 import numpy as np
 import psutil
 import pytest
-from arro3.core import Array, Table
-from arro3.io import read_ipc_stream, write_parquet
+from arro3.core import Array, DataType, Field, Schema, Table, struct_array
+from arro3.io import read_ipc_stream, write_ipc_stream, write_parquet
 
 from app.core.arrays import Identified, NumberIds, TextIds
 from app.core.errors import InvalidInput, TooLarge
@@ -110,6 +111,18 @@ def test_a_reader_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(parquet, "_WAIT_SECONDS", 0.001)
     with pytest.raises(InvalidInput, match="damaged, or takes more than"):
         read(content)
+
+
+def test_a_reason_that_is_longer_than_a_pipe_holds_is_told_in_part() -> None:
+    """The schema that the file names has a list, and a long name, where the file has no list."""
+    hint, stream, sink = DataType.struct([Field("n" * 100_000, DataType.float64())]), io.BytesIO(), io.BytesIO()
+    write_ipc_stream(Table.from_batches([], schema=Schema([Field("x", DataType.list(Field("y", hint)))])), stream)
+    column = struct_array([Array.from_numpy(np.ones(3))], fields=[Field("a", DataType.float64())])
+    told = {"ARROW:schema": base64.b64encode(stream.getvalue()).decode()}
+    write_parquet(Table.from_arrays([column], names=["x"]), sink, skip_arrow_metadata=True, key_value_metadata=told)
+    with pytest.raises(InvalidInput, match=r"expected struct got List.*nnn") as caught:
+        read(sink.getvalue())
+    assert len(caught.value.detail) < 400
 
 
 def test_five_thousand_columns_are_read_and_too_many_refused_for_the_footer() -> None:
