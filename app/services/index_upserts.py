@@ -180,6 +180,7 @@ class IndexUpserts:
             tags = [labels.encode_tags(one, f"/tags/{i}") for i, one in enumerate(batch.tags)]
         self._limits.check_operations(feature_map.code_operations(rows), n)
         has_code = ~feature_map.find_rows_without_code(rows) if skips else np.ones(n, np.bool_)
+        numbers = np.flatnonzero(has_code)
         skipped = [labels.read(keys[i]) for i in np.flatnonzero(~has_code)]
         if skipped:
             self._limits.check_rows(own_bytes(rows))  # most of them are copied
@@ -193,7 +194,7 @@ class IndexUpserts:
             for i, one in enumerate(vectors[part], part.start):
                 if len(one) > _MOST_VECTOR_BYTES:
                     detail = f"vectors take at most {_MOST_VECTOR_BYTES} bytes in an index that keeps them"
-                    raise InvalidInput(f"{detail}, got {len(one)}", f"/vectors/{i}")
+                    raise InvalidInput(f"{detail}, got {len(one)}", f"/vectors/{numbers[i]}")
                 nbytes += len(one)
             self._limits.check_batch_bytes(nbytes)
         with at_their_datasets(given.references):

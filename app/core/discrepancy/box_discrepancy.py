@@ -365,7 +365,13 @@ class Measured(TypedDict):
         float | None, Field(description="D² of theorem 7; null where it leaves the range of float64.")
     ]
     log_discrepancy_squared: Annotated[float | None, Field(description="log D²; null where D² is 0.")]
-    normalized: Annotated[float, Field(description="N, the mean of |k(u) − k̂(u)|² over the box.")]
+    normalized: Annotated[
+        float,
+        Field(
+            description="N, the mean of |k(u) − k̂(u)|² over the box. k̂ is the complex sum; form cos_sin has its real "
+            "part, whose error is no larger."
+        ),
+    ]
     expected_monte_carlo: Annotated[
         float, Field(description="The expectation of N for as many independent draws from the kernel's law.")
     ]
