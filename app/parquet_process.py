@@ -28,7 +28,8 @@ def main(max_bytes: int, max_seconds: int) -> None:
     # Hides what the library prints when it panics.
     reasons = os.dup(2)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-    from arro3.io import read_parquet, write_ipc_stream  # not at the top, as the parent process imports this module too
+    from arro3.core import DataType  # not at the top, as the parent process imports this module too
+    from arro3.io import read_parquet, write_ipc_stream
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, resource.RLIM_INFINITY))
@@ -36,15 +37,21 @@ def main(max_bytes: int, max_seconds: int) -> None:
     content = sys.stdin.buffer.read()
     try:
         rows = read_parquet(io.BytesIO(content))
-        if (columns := len(rows.schema.names)) > _MOST_COLUMNS:  # from its footer; nothing else has been read
+        schema = rows.schema
+        if (columns := len(schema.names)) > _MOST_COLUMNS:  # from its footer; nothing else has been read
             raise ValueError(f"it has {columns} columns; {_MOST_COLUMNS} are read at most, or one of lists of numbers")
+        for name, of in zip(schema.names, schema.types, strict=True):
+            # Lists of lists may take long to read, only to be refused.
+            if DataType.is_nested(of.value_type or of):
+                raise ValueError(f"column {name!r} has lists of lists, or members; numbers and lists of them are read")
         max_bytes += columns * _COLUMN_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
         write_ipc_stream(rows, sys.stdout.buffer, compression=None)
     except BaseException as error:  # panics of the library are not subclasses of Exception
-        within = re.search(r'\w+\("(.*)"\)', str(error))  # as in: General("Corrupt footer")
         # No more than a pipe holds: the parent process reads the stream to its end first.
-        os.write(reasons, (within[1] if within else str(error))[:_REASON_LENGTH].encode())
+        reason = str(error)[:_REASON_LENGTH]
+        within = re.search(r'\w+\("(.*?)(?:"\)|$)', reason)  # as in: General("Corrupt footer")
+        os.write(reasons, (within[1] if within else reason).encode())
         sys.exit(REFUSED)
 
 

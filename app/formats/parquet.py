@@ -14,8 +14,8 @@ from app.parquet_process import REFUSED
 # Memory limit of the reader in bytes, on top of twice the size of the file and some for each column. The reader holds
 # twice the file, and one page or batch of each column.
 _MEMORY_BYTES = 512 << 20
-# CPU time limit of the reader. A file of 64 MiB takes one second, and other keys' files wait.
-_SECONDS = 8
+# CPU time limit of the reader. A file that is as large as a dataset may be takes half a second; other files wait.
+_SECONDS = 4
 # Wall time limit of the reader: longer than its CPU time, as other processes may use the CPU. A reader that runs out of
 # memory may sleep instead of exiting.
 _WAIT_SECONDS = 30

@@ -86,7 +86,8 @@ class MapRecord(Described):
     the box; for a reweighted grid and for differences data the mean squared error over pairs of rows), sum of the
     weights and points kept. If a dataset was available, also relative Frobenius errors of Gram matrices, of the set
     (gram_error) and of the initial set (gram_error_start): on up to 500 rows that learning may have used, and, with
-    _held_out, on rows_held_out other rows, of which learning over a box used only the column ranges.
+    _held_out, on rows_held_out other rows, of which learning over a box used only the column ranges. They are those of
+    form cos_sin: offsets of form phase add noise.
     """
     warnings: tuple[str, ...]
     """Doubts about this combination, and better alternatives."""

@@ -10,7 +10,7 @@ import pytest
 
 from service_tests.cases import each
 from service_tests.checks import JSON, NPY, assert_problem, post_npy, put
-from service_tests.metered import samples, value
+from service_tests.metered import samples, total, value
 
 ROWS = np.random.default_rng(4).standard_normal((5, 3))
 
@@ -57,7 +57,7 @@ def test_a_long_body_of_brief_work_runs_apart_from_what_may_take_long(http: http
     assert put(http, "short-rows", {**spec, "input_dim": 3, "sampler": monte_carlo}).status_code == 201
     assert put(http, "long-rows", {**spec, "input_dim": 1_000_000, "sampler": structured}).status_code == 201
     assert http.put("/v1/datasets/five", json={"vectors": ROWS.tolist()}).status_code == 201
-    sparse = [{"indices": [i], "values": [1.0]} for i in range(4)]
+    sparse = [{"indices": [i], "values": [1.0]} for i in range(len(ROWS))]
     for name, vectors, wanted in (
         ("short-rows", ROWS.tolist(), {"brief": 1}),
         ("short-rows", {"dataset": "five"}, {"brief": 1, "compute": 1}),
@@ -72,3 +72,4 @@ def test_a_long_body_of_brief_work_runs_apart_from_what_may_take_long(http: http
         for kind in ("brief", "compute"):
             counts = (value(found, "bochner_waited_seconds_count", waits_for=kind) for found in (after, before))
             assert sub(*counts) == wanted.get(kind, 0)
+        assert sub(*(total(found, "bochner_request_rows_sum") for found in (after, before))) == len(ROWS)

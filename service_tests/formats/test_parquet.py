@@ -125,6 +125,15 @@ def test_a_reason_that_is_longer_than_a_pipe_holds_is_told_in_part() -> None:
     assert len(caught.value.detail) < 400
 
 
+def test_lists_of_lists_and_members_are_refused_for_the_schema() -> None:
+    inner = DataType.list(Field("y", DataType.float64()))
+    for of in (DataType.list(Field("x", inner)), DataType.struct([Field("x", DataType.float64())])):
+        sink = io.BytesIO()
+        write_parquet(Table.from_batches([], schema=Schema([Field("a", of)])), sink)
+        with pytest.raises(InvalidInput, match="column 'a' has lists of lists, or members"):
+            read(sink.getvalue())
+
+
 def test_five_thousand_columns_are_read_and_too_many_refused_for_the_footer() -> None:
     assert read(wide(5000, 1)).tolist() == [[1.0] * 5000]
     with pytest.raises(InvalidInput, match="it has 9000 columns; 8192 are read at most"):

@@ -29,6 +29,7 @@ from app.core.maps import FeatureMap, Gives
 from app.formats import FORMATS, Body, Format
 from app.formats.npz import Npz
 from app.formats.pairs import InputKind, ReadPairs, json_pairs, npz_pairs
+from app.request_context import note_rows
 from app.services import vectors
 from app.services.datasets import GatedRows, at_their_datasets
 from app.services.vectors import OnZero, warnings_of
@@ -226,7 +227,10 @@ def _find_brief(context: Context, form: Format, body: Body, kept: FeatureMap) ->
     if isinstance(rows, Reference) or (kept.spec.kernel.is_centered and not isinstance(rows, np.ndarray)):
         return None
     given = context.datasets.read_rows(posted, kept.spec.gate)
-    return given if _steps(kept, given) <= BRIEF else None
+    if _steps(kept, given) <= BRIEF:
+        return given
+    note_rows(-int(given.rows["vectors"].shape[0]))  # they are read, and counted, again
+    return None
 
 
 def _steps(kept: FeatureMap, given: GatedRows) -> int:

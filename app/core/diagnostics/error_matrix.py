@@ -325,8 +325,8 @@ class Figures(TypedDict):
     """Sizes of E = K̂ − K, the errors of a Gram matrix, over all its n² entries."""
 
     relative_frobenius: float
-    """‖E‖_F/‖K‖_F. It is `gram_error` in the `report` of a learned map, for some rows of its dataset, and `error_mean`
-    in recommendations.
+    """‖E‖_F/‖K‖_F. It is `gram_error` in the `report` of a learned map of form cos_sin or complex, for some rows of its
+    dataset, and `error_mean` in recommendations.
     """
     relative_spectral: float
     """‖E‖₂/‖K‖₂."""

@@ -83,7 +83,7 @@ class DiameterError(TypedDict):
     rms: float
     """Root mean square error."""
     bound: float | None
-    """Bound of the error over the whole ball; null if none is proved."""
+    """Bound of the error over the whole ball, in exact arithmetic: float32 adds some 1e-7. Null if none is proved."""
 
 
 @with_config(use_attribute_docstrings=True)

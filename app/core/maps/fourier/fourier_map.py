@@ -112,6 +112,8 @@ _BITS_HELD = 1 << 27
 # Multiplications that take as long as the calls for a block of frequencies of a Gram block.
 _OPERATIONS_PER_BLOCK = 3_000_000
 
+_NOISE_APART = "the report is of form cos_sin: the offsets of form phase add noise, which the gram diagnostic measures"
+
 
 class FourierMap(FeatureMap):
     """Features z with z(x)·z(y) = Σ ξ_l cos(w_l·(x − y)) ≈ k(x − y).
@@ -243,6 +245,7 @@ class FourierMap(FeatureMap):
         form = FORMS[spec.form]
         if form.has_offsets:
             arrays["offsets"] = uniform_angles(s, spec.numpy_dtype, for_offsets)
+            warnings += (_NOISE_APART,) if report else ()
         return Built(arrays, s, s * form.per_frequency, warnings, report)
 
     @classmethod

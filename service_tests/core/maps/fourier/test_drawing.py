@@ -52,6 +52,13 @@ def test_rotations_with_factors_outside_float32_are_refused(kernel: dict[str, An
     FourierMap.build(spec(**members, dtype="float64"))
 
 
+@each("form", ["cos_sin", "complex", "phase"])
+def test_a_report_without_the_noise_of_offsets_is_warned_of(form: str) -> None:
+    learned = spec(sampler={"kind": "lattice", "learn": True, "box": 2.0}, form=form)
+    for of, is_told in ((learned, form == "phase"), (spec(form=form), False)):
+        assert any("the report is of form cos_sin" in one for one in FourierMap.build(of).warnings) == is_told
+
+
 def ended(of: MapSpec, seconds: float) -> bytes:
     """The state that a build leaves that has so much time."""
     with pytest.raises(OutOfTime) as caught:
