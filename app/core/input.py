@@ -150,6 +150,10 @@ class Input(Frozen):
     def _divisors(self) -> Matrix:
         return np.asarray(self.scale, np.float64)
 
+    @cached_property
+    def _replacements(self) -> Matrix:
+        return np.asarray(self.missing, np.float64)
+
     def _change(self, changed: Rows, came: Rows, first: int, pointer: str) -> None:
         """Fill in, shift and scale rows in place; `came` holds them as posted, from row `first` of the request on."""
         values = stored_values(changed)
@@ -168,7 +172,7 @@ class Input(Frozen):
 
     def _fill(self, changed: Rows, missing: NDArray[np.bool_] | np.bool_) -> None:
         if missing.any():
-            numbers = np.asarray(self.missing, np.float64)
+            numbers = self._replacements
             if numbers.ndim and not isinstance(changed, np.ndarray):
                 numbers = numbers[changed.indices]
             np.copyto(stored_values(changed), numbers, where=missing)
