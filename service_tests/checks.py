@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import numpy as np
 import redis
+from arro3.io import read_ipc_stream, write_parquet
 from numpy.typing import ArrayLike, NDArray
 
 from app.formats.arrow import Arrow
@@ -80,6 +81,13 @@ def npy(numbers: ArrayLike) -> bytes:
 def arrow(**columns: Any) -> bytes:
     """An Arrow stream of arrays and ids, as the service writes it; other writers are tried at night."""
     return b"".join(Arrow().encode(columns).pieces)
+
+
+def parquet_of(**columns: Any) -> bytes:
+    """A Parquet file of arrays and ids."""
+    sink = io.BytesIO()
+    write_parquet(read_ipc_stream(io.BytesIO(arrow(**columns))), sink)
+    return sink.getvalue()
 
 
 def npy_with_header(header: str, data: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:

@@ -12,10 +12,9 @@ import httpx
 import numpy as np
 
 from app.api.bodies import zstd
-from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, put, put_dataset
+from service_tests.checks import ARROW, JSON, NPY, PARQUET, arrow, npy, parquet_of, put, put_dataset
 from service_tests.costs import MB, Sent, sent
 from service_tests.formats.test_npz import npz
-from service_tests.formats.test_parquet import parquet_of
 
 MiB = 1 << 20
 

@@ -471,7 +471,7 @@ class Admission:
         """
         request = REQUEST.get()
         with self._files:
-            return await self._run("file", work, request.left if request else None)
+            return await self._run("file", partial(self.at_once, work), request.left if request else None)
 
     def at_once(self, work: Callable[[], Result]) -> Result:
         """Run work in the calling thread."""

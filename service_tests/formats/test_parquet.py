@@ -12,7 +12,7 @@ import numpy as np
 import psutil
 import pytest
 from arro3.core import Array, DataType, Field, Schema, Table, struct_array
-from arro3.io import read_ipc_stream, write_ipc_stream, write_parquet
+from arro3.io import write_ipc_stream, write_parquet
 
 from app.core.arrays import Identified, NumberIds, TextIds
 from app.core.errors import InvalidInput, TooLarge
@@ -20,7 +20,7 @@ from app.formats import parquet
 from app.formats.arrow import Arrow
 from app.formats.base import Body
 from app.formats.parquet import Parquet
-from service_tests.checks import JSON, PARQUET, arrow, assert_problem, npy, post, put_dataset
+from service_tests.checks import JSON, PARQUET, arrow, assert_problem, npy, parquet_of, post, put_dataset
 from service_tests.formats.damaged import refusals
 from service_tests.running import Running, service
 from service_tests.servers import until
@@ -28,12 +28,6 @@ from service_tests.servers import until
 ROWS = np.random.default_rng(3).standard_normal((7, 3)).astype(np.float32)
 WORDS = TextIds(np.arange(7) + 1, np.frombuffer(b"abcdefg", np.uint8))
 MiB = 1 << 20
-
-
-def parquet_of(**columns: Any) -> bytes:
-    sink = io.BytesIO()
-    write_parquet(read_ipc_stream(io.BytesIO(arrow(**columns))), sink)
-    return sink.getvalue()
 
 
 def wide(n_columns: int, n: int) -> bytes:

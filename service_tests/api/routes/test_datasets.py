@@ -1,5 +1,6 @@
 import re
 from datetime import datetime
+from operator import sub
 from typing import Any
 
 import httpx
@@ -8,7 +9,8 @@ import pytest
 import redis
 
 from service_tests.cases import each
-from service_tests.checks import JSON, assert_problem, keys, keys_of, put_dataset
+from service_tests.checks import ARROW, JSON, PARQUET, arrow, assert_problem, keys, keys_of, parquet_of, put_dataset
+from service_tests.metered import samples, value
 from service_tests.servers import until
 
 ROWS = [[1, -2.5, 3], [4, 0, 3]]
@@ -105,3 +107,15 @@ def test_a_new_dataset_is_created_with_its_record_and_putting_it_again_changes_n
     without_ranges = {member: value for member, value in record.items() if member != "column_ranges"}
     listed = http.get("/v1/datasets", params={"prefix": name, "limit": 1}).json()
     assert listed == {"datasets": [without_ranges], "next": None}
+
+
+@pytest.mark.parametrize("kind", ["compute", "file"])
+def test_rows_that_are_read_do_not_wait_for_another_turn_to_be_stored(http: httpx.Client, name: str, kind: str) -> None:
+    columns = {"a": np.ones(3), "b": np.arange(3.0)}
+    content, media = (arrow(**columns), ARROW) if kind == "compute" else (parquet_of(**columns), PARQUET)
+    before = samples(http)
+    assert http.put(f"/v1/datasets/{name}", content=content, headers={"Content-Type": media}).status_code == 201
+    after = samples(http)
+    for one in ("compute", "file"):
+        turns = (value(found, "bochner_waited_seconds_count", waits_for=one) for found in (after, before))
+        assert sub(*turns) == (one == kind)
