@@ -43,7 +43,7 @@ def main(max_bytes: int, max_seconds: int) -> None:
         for name, of in zip(schema.names, schema.types, strict=True):
             # Lists of lists may take long to read, only to be refused.
             if DataType.is_nested(of.value_type or of):
-                raise ValueError(f"column {name!r} has lists of lists, or members; numbers and lists of them are read")
+                raise ValueError(f"column {name!r} has structs, or lists of lists; numbers and lists of them are read")
         max_bytes += columns * _COLUMN_BYTES
         resource.setrlimit(resource.RLIMIT_DATA, (max_bytes, max_bytes))
         write_ipc_stream(rows, sys.stdout.buffer, compression=None)

@@ -124,7 +124,7 @@ def test_lists_of_lists_and_members_are_refused_for_the_schema() -> None:
     for of in (DataType.list(Field("x", inner)), DataType.struct([Field("x", DataType.float64())])):
         sink = io.BytesIO()
         write_parquet(Table.from_batches([], schema=Schema([Field("a", of)])), sink)
-        with pytest.raises(InvalidInput, match="column 'a' has lists of lists, or members"):
+        with pytest.raises(InvalidInput, match="column 'a' has structs, or lists of lists"):
             read(sink.getvalue())
 
 
