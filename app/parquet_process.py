@@ -14,7 +14,6 @@ REFUSED = 65
 _MOST_COLUMNS = 1 << 13
 # Memory that decompressing zstd takes for each column, however few numbers the column has.
 _COLUMN_BYTES = 160 << 10
-
 # Characters of a reason; the library may quote names of any length.
 _REASON_LENGTH = 300
 

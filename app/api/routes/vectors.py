@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
@@ -205,21 +205,29 @@ async def _answer_rows(
         return respond(feature_map, _find_rows(context, form, body, feature_map, "vectors"))
 
     def all_if_brief(kept: FeatureMap) -> Response | None:
-        given = _find_brief(context, form, body, kept)
-        return None if given is None else respond(kept, given)
+        found = _find_brief(context, form, body, kept)
+        return None if found is None else respond(kept, found.given)
 
     if kept is None or cold or form.expands or len(body.content) > _READ_BRIEFLY:
         return await context.admission.compute(all_of_it)
     if len(body.content) > _READ_AT_ONCE:
-        found = await context.admission.compute(partial(all_if_brief, kept), brief=True)
-        return await context.admission.compute(all_of_it) if found is None else found
-    given = _find_brief(context, form, body, kept)
-    if given is None:
+        answer = await context.admission.compute(partial(all_if_brief, kept), brief=True)
+        return await context.admission.compute(all_of_it) if answer is None else answer
+    found = _find_brief(context, form, body, kept)
+    if found is None:
         return await context.admission.compute(all_of_it)
-    return await _answer_few(kept, given, wanted, context, work, brief)
+    return await _answer_few(kept, found, wanted, context, work, brief)
 
 
-def _find_brief(context: Context, form: Format, body: Body, kept: FeatureMap) -> GatedRows | None:
+class _BriefRows(NamedTuple):
+    """Rows whose features are brief work."""
+
+    given: GatedRows
+    steps: int
+    """Multiplications that take as long as the features, written in JSON; at most `BRIEF`."""
+
+
+def _find_brief(context: Context, form: Format, body: Body, kept: FeatureMap) -> _BriefRows | None:
     """Return the rows of a short body; None if they may take longer than brief work does."""
     posted = form.decode(body, kept.spec.input_dim, "vectors")
     rows = posted["vectors"]
@@ -227,31 +235,27 @@ def _find_brief(context: Context, form: Format, body: Body, kept: FeatureMap) ->
     if isinstance(rows, Reference) or (kept.spec.kernel.is_centered and not isinstance(rows, np.ndarray)):
         return None
     given = context.datasets.read_rows(posted, kept.spec.gate)
-    if _steps(kept, given) <= BRIEF:
-        return given
-    note_rows(-int(given.rows["vectors"].shape[0]))  # they are read, and counted, again
+    n = int(given.rows["vectors"].shape[0])
+    steps = kept.operations(given.rows["vectors"]) + _STEPS_PER_NUMBER * n * kept.n_output
+    if steps <= BRIEF:
+        return _BriefRows(given, steps)
+    note_rows(-n)  # they are read, and counted, again
     return None
 
 
-def _steps(kept: FeatureMap, given: GatedRows) -> int:
-    """Return the number of multiplications that take as long as the features of rows, written in JSON."""
-    rows = given.rows["vectors"]
-    return kept.operations(rows) + _STEPS_PER_NUMBER * int(rows.shape[0]) * kept.n_output
-
-
 async def _answer_few(
-    kept: FeatureMap, given: GatedRows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
+    kept: FeatureMap, found: _BriefRows, wanted: Wanted, context: Context, work: Work, brief: Brief | None
 ) -> Response:
     """Answer rows of brief work at once if that takes no longer than a change of thread, else on a thread.
 
     `brief`, if given, does what `work` does, for few rows; it receives the number of multiplications that they take.
     """
+    given, steps = found
     rows = given.rows["vectors"]
 
     def respond() -> Response:
         return _response(kept, given, work(kept, rows, wanted), wanted, context)
 
-    steps = _steps(kept, given)
     most = min(_FEW_NUMBERS, context.limits.max_result_bytes // _BYTES_PER_NUMBER)
     if isinstance(rows, np.ndarray) and rows.shape[0] * kept.n_output <= most:
         if brief is not None:
