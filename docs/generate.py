@@ -39,7 +39,7 @@ _LABELS = {
     "problem": "the kind of problem, as `overloaded`; see the page of problems",
     "of": "what there are places for: `requests`, `builds` or `listeners`",
     "waits_for": "`compute` (work of some length), `brief` (some milliseconds), `store` (short calls to the store), "
-    "`submit` (leaving work to a job) or `file` (a Parquet file that a process reads)",
+    "`submit` (leaving work to a job) or `file` (reading a Parquet file, and storing it as a dataset)",
     "command": "the command of the store, as `EVALSHA`",
     "outcome": "`ok` or `error`",
     "state": "of jobs: `queued` or `running`; of those that have ended: `succeeded`, `failed` or `cancelled`",

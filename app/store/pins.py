@@ -8,8 +8,8 @@ user exists, and for a while after it was entered. Pins of indexes are the same.
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, cast
 
 import redis
@@ -49,8 +49,9 @@ Find = Callable[[str], LivingManifest | None]
 
 
 class Pins:
-    """References to things of one kind. Every method raises StoreUnavailable if the store does not answer.
+    """References to things of one kind. `pin`, `users` and `tidy` raise StoreUnavailable if the store does not answer.
 
+    `settle` and `unpin` do not, as what they follow has been done, and references count rightly without them, if later.
     `users` has, for each kind of users, a function that finds one by its name.
     """
 
@@ -73,15 +74,13 @@ class Pins:
 
     def settle(self, name: str, user: User) -> None:
         """Make the reference of an existing user count for as long as the user exists, and no longer."""
-        with store_errors():
+        with _left_for_later(name), store_errors():
             self._settle(keys=[self._pins(name)], args=[user.field])
 
-    def unpin(self, name: str, *users: User) -> None:
-        """Remove the references of users. Without other references, the thing has its own time to live again."""
-        with store_errors():
-            self._client.hdel(self._pins(name), *(user.field for user in users))
-        with suppress(StoreDamaged, NewerVersion):
-            self._set_life(name)
+    def unpin(self, name: str, user: User) -> None:
+        """Remove the reference of a user. Without other references, the thing has its own time to live again."""
+        with _left_for_later(name):
+            self._remove(name, [user])
 
     def users(self, name: str) -> list[User]:
         """Return the indexes and aliases that refer to a thing, or are about to; remove references of missing ones."""
@@ -90,7 +89,7 @@ class Pins:
         young = {User(*field.decode().split(":")): is_young for field, is_young in found}
         users = {user for user, is_young in young.items() if is_young or self._is_there(user)}
         if gone := young.keys() - users:
-            self.unpin(name, *gone)
+            self._remove(name, gone)
         return sorted(users)
 
     def tidy(self) -> None:
@@ -107,6 +106,12 @@ class Pins:
                         self._set_life(there.name)
                 except (StoreDamaged, NewerVersion, StoreUnavailable) as error:
                     logger.warning("the life of %s %r is not looked after: %s", there.kind, there.name, error)
+
+    def _remove(self, name: str, users: Iterable[User]) -> None:
+        with store_errors():
+            self._client.hdel(self._pins(name), *(user.field for user in users))
+        with suppress(StoreDamaged, NewerVersion):
+            self._set_life(name)
 
     def _set_life(self, name: str) -> LivingManifest | None:
         """Make a thing live for ever if something refers to it, else for its own time to live; a script decides.
@@ -133,6 +138,14 @@ class Pins:
 
     def _pins(self, name: str) -> str:
         return self._things.key(name).removesuffix("manifest") + "pins"
+
+
+@contextmanager
+def _left_for_later(name: str) -> Iterator[None]:
+    try:
+        yield
+    except StoreUnavailable as error:
+        logger.warning("the references to %r are set right later: %s", name, in_full(error))
 
 
 def keep_tidy(every: Sequence[Pins]) -> None:
