@@ -96,7 +96,7 @@ class Map:
 
     def _rows(self, rows: Any, pointer: str) -> Rows:
         try:
-            found = sparse.csr_array(rows) if sparse.issparse(rows) else as_numbers(rows)  # type: ignore[call-overload]
+            found = _canonical(rows) if sparse.issparse(rows) else as_numbers(rows)
         except (ValueError, TypeError) as error:
             raise InvalidInput(str(error), pointer) from None
         return self.feature_map.spec.gate(found, pointer)
@@ -120,7 +120,8 @@ def build(spec: Mapping[str, Any], datasets: Mapping[str, PostedRows] | None = N
     known = datasets or {}
 
     def rows(dataset: str, pointer: str) -> Rows:
-        return known[dataset] if dataset in known else no_rows(dataset, pointer)
+        found = known[dataset] if dataset in known else no_rows(dataset, pointer)
+        return _canonical(found) if sparse.issparse(found) else found
 
     building = Building(threads=threads or available(), rows=rows)
     return Map(make_map(MapSpec.model_validate_json(json.dumps(spec)).with_defaults(), building))
@@ -147,3 +148,12 @@ def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
             raise InvalidInput(f"the file has hash stream {stream}; this version has {family.parameter_stream}")
         frozen = {name: members[name] for name in family.frozen(spec) if name in members.files}
     return Map(open_map(spec, frozen, threads or available()))
+
+
+def _canonical(rows: Any) -> sparse.csr_array:
+    """Return sparse rows with their columns in order, each once with its sum, as all that reads rows relies on."""
+    found = sparse.csr_array(rows)
+    if not found.has_canonical_format:
+        found = found.copy()  # the caller's rows stay as they are
+        found.sum_duplicates()
+    return found

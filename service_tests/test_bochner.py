@@ -50,6 +50,20 @@ def test_codes_of_dense_and_sparse_rows_are_the_same(sampler: str) -> None:
         built.codes(x, bits=4)
 
 
+@pytest.mark.parametrize("kernel", ["gmm", "chi_squared"])
+def test_columns_that_come_twice_or_in_any_order_are_added(kernel: str) -> None:
+    """SciPy allows them, and kernels of sparse rows pass over columns in order."""
+    twice = sparse.csr_array((np.arange(1.0, 8), [3, 0, 3, 1, 3, 3, 1], [0, 3, 7]), shape=(2, 4))
+    before, summed = twice.indices.copy(), twice.toarray()
+    landmarks = {"kind": "landmarks", "dataset": "d", "selection": "uniform"}
+    of = {"input_dim": 4, "s": 2, "kernel": {"kind": kernel}, "sampler": landmarks}
+    built = bochner.build(of, {"d": twice})
+    known = bochner.build(of, {"d": summed})
+    np.testing.assert_allclose(built.kernel(twice, exact=True), known.kernel(summed, exact=True), rtol=1e-12)
+    np.testing.assert_allclose(built.transform(twice), known.transform(summed), atol=1e-6)
+    assert (twice.indices == before).all()
+
+
 def test_the_lines_of_the_page_run(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     away, here = taken(spec(input_dim=16))
     folder = tmp_path_factory.mktemp("maps")
