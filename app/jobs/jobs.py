@@ -8,7 +8,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from itertools import accumulate, chain
@@ -72,6 +72,12 @@ def _queue(client: redis.Redis, root: str) -> tuple[int, int]:
         there = client.xlen(queue)
         read = cast("list[dict[str, int]]", client.xpending_range(queue, GROUP, "-", "+", 1000)) if there else []
     return there, sum(one["time_since_delivered"] < 1000 * LEASE_SECONDS for one in read)
+
+
+def _number_of(client: redis.Redis, roots: Sequence[str], owner: str) -> int:
+    """Return how many jobs of an owner wait or run in some shards."""
+    read = at_once(client, roots, lambda asked, root: asked.xrange(inside(root, QUEUE)))
+    return sum(message.get(b"owner") == owner.encode() for _, message in chain.from_iterable(read))
 
 
 def _seconds(counts: Counter[str], of: str) -> dict[str, Seconds]:
@@ -368,10 +374,11 @@ class Jobs:
         reserved = Reservation("", "", "", b"", [], "") if reservation is None else reservation
         keys = [] if reservation is None else [reserved.key, reserved.listing]
         # Jobs of other shards are counted before the script runs, so simultaneous submissions may exceed the limit.
-        others = (root for root in self._places.roots if root != self._places.of_job(job_id))
+        others = [root for root in self._places.roots if root != self._places.of_job(job_id)]
         elsewhere = sum(there - running for there, running in (_queue(self._client, root) for root in others))
         most, owner = self._max_queued - elsewhere, fields.get("owner", "")
-        args = [most, reserved.manifest, reserved.name, owner, *chain.from_iterable(fields.items())]
+        own = _number_of(self._client, others, owner) if owner else 0
+        args = [most, reserved.manifest, reserved.name, owner, own, *chain.from_iterable(fields.items())]
         answer = scripts.run(self._client, "submit", job_id, "", *args, keys=keys + written)
         match answer[0]:
             case b"taken":

@@ -10,12 +10,14 @@ time to live or delete them do the same with the entry, so that the sums are tho
 Each shard of a store keeps an account of its own, see `places`. The hash `bochner:account:entries` has the entries, the
 sorted set `bochner:account:ends` the end times of entries that end, and the hash `bochner:account` the sums in all and
 by owner. No script sees the sums of all shards. So data is entered in its own shard first; then all sums are read, and
-the entry is removed again if they exceed a limit. Two simultaneous writes may thus both be refused although there was
-room for one, but accepted data never exceeds the limit.
+the entry is removed again if they exceed a limit. Room for what a script enters itself, such as vectors of an index, is
+held by an entry until then. Two simultaneous writes may thus both be refused although there was room for one, but
+accepted data never exceeds the limit.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, cast
 
 import redis
@@ -84,23 +86,41 @@ class Account:
         Raises:
             QuotaExceeded: there is no room.
         """
-        args = [part for entry in entries for part in entry]
-        keys = [root_of(entries[0].key) + SUMS]
-        nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
-        with store_errors():
-            told = cast("list[Any]", self._charge(keys=keys, args=[*self.most, owner, within, UNCOMMITTED_TTL, *args]))
-        refuse(told, nbytes, names)
-        if self.is_spread and not told[2]:
+        deadline, is_reserved = self._enter(entries, owner, within)
+        if self.is_spread and not is_reserved:
+            nbytes, names = sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries)
             try:
-                self._require_room(owner, nbytes, names, entered=True)
+                self.check(nbytes, owner, names, entered=True)
             except (QuotaExceeded, StoreUnavailable):
                 self.discard([], [entry.key for entry in entries])
                 raise
-        return int(told[1])
+        return deadline
 
-    def check(self, nbytes: int, owner: str = "", names: int = 1) -> None:
-        """Raise QuotaExceeded if there is no room for `names` more names and `nbytes` more bytes."""
-        self._require_room(owner, nbytes, names, entered=False)
+    @contextmanager
+    def hold(self, key: str, owner: str, nbytes: int, names: int = 0) -> Iterator[str]:
+        """Hold room for what a script is about to enter in the shard of a key, so that others know of it.
+
+        No limit is checked. Yields the key of the entry, which the script removes; "" for one server, whose scripts see
+        everything.
+        """
+        if not self.is_spread:
+            yield ""
+            return
+        held = Entry(f"{root_of(key)}held:{secrets.token_hex(8)}", nbytes, names)
+        self._enter([held], owner, held.key)
+        try:
+            yield held.key
+        finally:
+            self.discard([], [held.key])
+
+    def check(self, nbytes: int, owner: str = "", names: int = 1, *, entered: bool = False) -> None:
+        """Raise QuotaExceeded if there is no room for these bytes and names; `entered` if they count already."""
+        if self._find_excess(owner, nbytes, names, entered) is None:
+            return
+        self.usage(owner)  # removes expired entries, which may still count
+        refusal = self._find_excess(owner, nbytes, names, entered)
+        if refusal is not None:
+            raise refusal
 
     def elsewhere(self, key: str, owner: str) -> tuple[int, int]:
         """Return the bytes of the whole store, and of an owner, in all shards but that of a key; 0 for one server."""
@@ -139,14 +159,13 @@ class Account:
                     else:
                         self._client.hset(sums, field, most)
 
-    def _require_room(self, owner: str, nbytes: int, names: int, entered: bool) -> None:
-        """Raise QuotaExceeded if the store has no room for these bytes and names; `entered` if they count already."""
-        if self._find_excess(owner, nbytes, names, entered) is None:
-            return
-        self.usage(owner)  # removes expired entries, which may still count
-        refusal = self._find_excess(owner, nbytes, names, entered)
-        if refusal is not None:
-            raise refusal
+    def _enter(self, entries: Sequence[Entry], owner: str, within: str = "") -> tuple[int, bool]:
+        """Return when the keys of the entries must expire, and whether `within` has reserved the room for them."""
+        args = [*self.most, owner, within, UNCOMMITTED_TTL, *(part for entry in entries for part in entry)]
+        with store_errors():
+            told = cast("list[Any]", self._charge(keys=[root_of(entries[0].key) + SUMS], args=args))
+        refuse(told, sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries))
+        return int(told[1]), bool(told[2])
 
     def _find_excess(self, owner: str, nbytes: int, names: int, entered: bool) -> QuotaExceeded | None:
         """Return the error if these bytes and names exceed a limit, else None. The owner "" has no own limits."""
@@ -155,11 +174,15 @@ class Account:
         *added, most_bytes, most_names = zip(*told, strict=True)
         # An owner's limits are stored in every shard; a shard where they are not written yet has none.
         limits = [max((int(one) for one in each if one is not None), default=None) for each in (most_bytes, most_names)]
-        called = ("max_store_bytes", "max_store_names", "key_bytes", "key_names")
-        for limit, most, each, wanted in zip(called, (*self._quota, *limits), added, 2 * (nbytes, names), strict=True):
-            before = sum(int(one or 0) for one in each) - (wanted if entered else 0)
-            if most is not None and wanted > 0 and before + wanted > most:
-                return QuotaExceeded(limit, most, before, wanted)
+        called, wanted = ("max_store_bytes", "max_store_names", "key_bytes", "key_names"), 2 * (nbytes, names)
+        sums = (sum(int(one or 0) for one in each) for each in added)
+        before = [there - (more if entered else 0) for there, more in zip(sums, wanted, strict=True)]
+        if owner and self._quota.max_store_names is not None:  # no more than it leaves to others
+            left = self._quota.max_store_names - before[1]
+            limits[1] = left if limits[1] is None else min(limits[1], left)
+        for limit, most, there, more in zip(called, (*self._quota, *limits), before, wanted, strict=True):
+            if most is not None and more > 0 and there + more > most:
+                return QuotaExceeded(limit, most, there, more)
         return None
 
 

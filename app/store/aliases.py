@@ -69,13 +69,14 @@ class AliasStore(NamedStore[AliasManifest]):
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
-        if self._account.is_spread and replaced is None:
-            self._account.check(alias.account_bytes, owner)
         expected = b"" if replaced is None else replaced.stored
-        args = [alias.stored, alias.name, expected, owner, alias.account_bytes, *self._account.most]
-        with store_errors():
-            keys = [self.key(alias.name), self._index(alias.name), self.key(alias.name, self._other)]
-            limit, stored = cast("list[Any]", self._put_alias(keys=keys, args=args))
+        keys = [self.key(alias.name), self._index(alias.name), self.key(alias.name, self._other)]
+        with self._account.hold(keys[0], owner, alias.account_bytes, 1) as held:
+            if held and replaced is None:
+                self._account.check(alias.account_bytes, owner, entered=True)
+            args = [alias.stored, alias.name, expected, owner, alias.account_bytes, *self._account.most, held]
+            with store_errors():
+                limit, stored = cast("list[Any]", self._put_alias(keys=keys, args=args))
         refuse(limit, alias.account_bytes, names=1)
         if stored and _MARK not in stored:
             detail = f"{alias.kind} {alias.name!r} exists; delete it, or take another name for the alias"

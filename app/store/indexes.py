@@ -201,13 +201,14 @@ class IndexStore(LivingStore[IndexManifest]):
             QuotaExceeded: there is no room for another name.
         """
         check_room(self._client, 0)
-        if self._account.is_spread:
-            self._account.check(BASE_BYTES, owner)
         ttl = "" if manifest.ttl is None else manifest.ttl
-        args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most]
-        with store_errors():
-            keys = [self.key(manifest.name), self._index(manifest.name)]
-            limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
+        keys = [self.key(manifest.name), self._index(manifest.name)]
+        with self._account.hold(keys[0], owner, BASE_BYTES, 1) as held:
+            if held:
+                self._account.check(BASE_BYTES, owner, entered=True)
+            args = [manifest.token, manifest.stored, manifest.name, ttl, owner, *self._account.most, held]
+            with store_errors():
+                limit, stored = cast("list[Any]", self._create(keys=keys, args=args))
         refuse(limit, names=1)
         if manifest.ttl is not None:
             self._tidy(manifest.name)
@@ -270,10 +271,13 @@ class IndexStore(LivingStore[IndexManifest]):
         head += [self._account.most_bytes, *(room or ("", "")), by, "" if revision is None else revision, _receipt()]
         head.append("1" if tags_alone else "")
         key, each = self.key(manifest.name), [*chain.from_iterable(entries)]
+        # No less than the script may enter: for each a set of tags, a slot, a vector and a bucket, and one more block.
+        beside = 4 * ENTRY_BYTES + 2 * KEY_BYTES + len(key)
+        room_for = nbytes + len(entries) * beside + (BLOCK + 1) * _stride(manifest)
 
         def put() -> list[Any] | None:
-            args = [*head, *self._account.elsewhere(key, by), *each]
-            with store_errors():
+            with self._account.hold(key, by, room_for) as held, store_errors():
+                args = [*head, *self._account.elsewhere(key, by), held, *each]
                 return cast("list[Any] | None", self._upsert(keys=[key], args=args))
 
         told = put()

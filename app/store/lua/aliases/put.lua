@@ -1,6 +1,6 @@
 -- KEYS: manifest, listing, manifest of an alias of the other kind, to which the name may be given already. ARGV: manifest,
--- name, the alias to be replaced ('' for none), owner, bytes, most bytes, most names. Returns the limit that would be
--- exceeded, and the manifest stored then, '' for none.
+-- name, the alias to be replaced ('' for none), owner, bytes, most bytes, most names, an entry that holds the room until
+-- now ('' for none). Returns the limit that would be exceeded, and the manifest stored then, '' for none.
 local stored, found = manifest(KEYS[1])
 local other, there = manifest(KEYS[3])
 if there.alias_of then return {false, other} end
@@ -9,6 +9,7 @@ if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, A
 local is_free = ARGV[3] == '' and (not stored or failed(found))
 if not is_free and stored ~= ARGV[3] then return {false, stored or ''} end
 sweep()
+unbook(ARGV[8])
 local entry = redis.call('HGET', ENTRIES, entry_at(KEYS[1], found.token or ''))
 local is_own = entry and string.match(entry, '^%d+ %d+ (.*)$') == ARGV[4]
 local limit = not is_own and passed(ARGV[4], tonumber(ARGV[5]), 1, ARGV[6], ARGV[7])

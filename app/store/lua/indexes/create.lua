@@ -1,11 +1,12 @@
 -- KEYS: manifest, listing. ARGV: token, manifest, name, time to live in seconds ('' for ever), owner, most bytes, most
--- names. Returns the limit that would be exceeded, if any, and the manifest stored then, even if the first try of this call
--- has stored it, and others have deleted it since.
+-- names, an entry that holds the room until now ('' for none). Returns the limit that would be exceeded, if any, and the
+-- manifest stored then, even if the first try of this call has stored it, and others have deleted it since.
 local stored, found = manifest(KEYS[1])
 local made = 'made ' .. ARGV[1]
 if not stored and redis.call('EXISTS', receipt(made)) == 1 then return {false, ARGV[2]} end
 if stored and not failed(found) then return {false, stored} end
 sweep()
+unbook(ARGV[8])
 local limit = passed(ARGV[5], base(), 1, ARGV[6], ARGV[7])
 if limit then return {limit, ''} end
 drop_spec(KEYS[1], found)

@@ -1,14 +1,14 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any), receipt, whether vectors get other tags alone, bytes of all and of the owner in other shards; then for
--- each vector its id, the mark of its tags with its codes, the vector itself ('' to keep what is there), and the text of
--- its tags. Ids are distinct. Without a mark before its codes, a vector keeps the tags that it has. Returns the limit
--- that would be exceeded, 'tags' if all sets of tags would take too much, or 'changed' if the revision is another; nil if
--- the index is gone.
+-- ('' for any), receipt, whether vectors get other tags alone, bytes of all and of the owner in other shards, an entry
+-- that holds the room until now ('' for none); then for each vector its id, the mark of its tags with its codes, the
+-- vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before its codes,
+-- a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take
+-- too much, or 'changed' if the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
-local BY, FIRST, stride, size, bytes = ARGV[7], 13, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[7], 14, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown, changes, texts, begun, is_kept = 0, {}, {}, {}, ARGV[3] == '1'
 local IS_PUT = ARGV[10] == ''
@@ -55,6 +55,7 @@ if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
+unbook(ARGV[13])
 put = put + new_tags + (replaced[number] or 0)
 local own = number ~= 0 and put or grown
 if number == 0 then

@@ -1,5 +1,5 @@
--- ARGV: id, '', most jobs that may wait, manifest of a reservation (or ''), its name, owner ('' for none), field,
--- value, … An owner may take no more of the queue than it leaves to others.
+-- ARGV: id, '', most jobs that may wait, manifest of a reservation (or ''), its name, owner ('' for none), jobs
+-- of the owner in other shards, field, value, … An owner may take no more of the queue than it leaves to others.
 -- KEYS from 5: with a reservation, the key of its manifest and its listing; then all keys written for the job.
 if redis.call('EXISTS', record) == 1 then return {'ok'} end
 local first = 5
@@ -11,7 +11,7 @@ if ARGV[4] ~= '' then
 end
 redis.pcall('XGROUP', 'CREATE', queue, GROUP, '0', 'MKSTREAM')
 local waiting = redis.call('XLEN', queue) - redis.call('XPENDING', queue, GROUP)[1]
-local left, own = tonumber(ARGV[3]) - waiting, 0
+local left, own = tonumber(ARGV[3]) - waiting, tonumber(ARGV[7])
 for _, message in ipairs(ARGV[6] ~= '' and redis.call('XRANGE', queue, '-', '+') or {}) do
   if message[2][4] == ARGV[6] then own = own + 1 end
 end
@@ -27,7 +27,7 @@ if ARGV[4] ~= '' then
   redis.call('ZADD', KEYS[6], 0, ARGV[5])
   set('placeholder_key', KEYS[5], 'placeholder_index', KEYS[6], 'placeholder_member', ARGV[5])
 end
-set('id', id, 'format', FORMAT, 'state', 'queued', 'created', now(), unpack(ARGV, 7))
+set('id', id, 'format', FORMAT, 'state', 'queued', 'created', now(), unpack(ARGV, 8))
 for i = first, #KEYS do
   redis.call('SADD', base .. 'keys', KEYS[i])
   lives(entry_of(KEYS[i]), '')
