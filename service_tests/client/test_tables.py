@@ -109,7 +109,9 @@ def test_what_a_mask_hides_is_missing(running: Running, client: Client) -> None:
     rows = np.ma.masked_array([[1, 2], [3, 4]], [[False, True], [False, False]])
     fitted = FeatureMap(s=4, length_scale=1.0, input={"missing": 0}, url=running.url).fit(rows)
     np.testing.assert_array_equal(fitted.transform(rows), fitted.transform([[1.0, None], [3.0, 4.0]]))
-    np.testing.assert_array_equal(client.transform(fitted.name_, rows), fitted.transform(rows))
+    for masked in (rows, [*rows]):
+        np.testing.assert_array_equal(client.transform(fitted.name_, masked), fitted.transform(rows))
+        np.testing.assert_array_equal(fitted.transform(masked), fitted.transform(rows))
     missing = pd.DataFrame({"a": pd.Series([1, 3], dtype=object), "b": pd.Series([pd.NA, 4], dtype=object)})
     np.testing.assert_array_equal(client.transform(fitted.name_, missing), fitted.transform(rows))
     with pytest.raises(ValueError, match="expected rows, got an object of type dict"):

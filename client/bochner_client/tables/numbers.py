@@ -77,7 +77,9 @@ def objects_as_numbers(values: Array, field: Field | None = None, first: int = 0
 
 
 def unmasked(x: Any) -> Array:
-    """Return an array with NaN for masked entries."""
+    """Return an array with NaN for masked entries, also of a list of masked arrays."""
+    if isinstance(x, list | tuple) and any(map(np.ma.isMaskedArray, x)):
+        x = np.ma.stack(x)
     found = np.asarray(x)
     if not np.ma.isMaskedArray(x) or not x.mask.any():
         return found

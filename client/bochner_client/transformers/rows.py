@@ -126,4 +126,4 @@ def _sliceable(x: Any) -> Any:
         return sparse.csr_array(x)  # type: ignore[call-overload]
     if hasattr(x, "__dlpack__"):
         return np.from_dlpack(x) if x.__dlpack_device__()[0] == _CPU else _Elsewhere(x)
-    return np.asarray(x)
+    return unmasked(x)
