@@ -131,6 +131,12 @@ class Account:
         every, own = (sum(int(one[i] or 0) for one in told) for i in range(2))
         return every, own
 
+    def owner_of(self, entry: str) -> str | None:
+        """Return the owner of an entry; None if there is no such entry."""
+        with store_errors():
+            stored = cast("bytes | None", self._client.hget(root_of(entry) + ENTRIES, entry))
+        return None if stored is None else stored.decode().split(" ", 2)[2]
+
     def discard(self, keys: Sequence[str], entries: Sequence[str]) -> None:
         """Remove keys and entries that still have a time to live, after the operation that wrote them has failed.
 

@@ -72,7 +72,7 @@ class AliasStore(NamedStore[AliasManifest]):
         expected = b"" if replaced is None else replaced.stored
         keys = [self.key(alias.name), self._index(alias.name), self.key(alias.name, self._other)]
         with self._account.hold(keys[0], owner, alias.account_bytes, 1) as held:
-            if held and replaced is None:
+            if held and (replaced is None or self._account.owner_of(self._entry(replaced)) != owner):
                 self._account.check(alias.account_bytes, owner, entered=True)
             args = [alias.stored, alias.name, expected, owner, alias.account_bytes, *self._account.most, held]
             with store_errors():

@@ -98,3 +98,17 @@ def test_what_is_about_to_be_made_counts_in_all_places(client: Client, monkeypat
     indexes.create(new_index("i"))
     assert refused == ["i", "j"]
     assert assert_true(client).names == 1
+
+
+def test_an_alias_that_another_key_moves_counts_for_that_key(client: Client) -> None:
+    aliases, account = AliasStore(client, IndexAlias), Account(client)
+    account.allow("b", Quota(None, 2))
+    before = [alias("i", name) for name in "xyz"]
+    assert all(aliases.put(one, None, "a") for one in before)
+    moved = [alias("j", one.name) for one in before]
+    for one, there in zip(moved[:2], before, strict=False):
+        assert aliases.put(one, there, "b")
+    with pytest.raises(QuotaExceeded, match="key_names is 2"):
+        aliases.put(moved[2], before[2], "b")
+    assert aliases.put(alias("i", "x"), moved[0], "b")  # its own
+    assert (account.usage("a").names, account.usage("b").names) == (1, 2)
