@@ -151,9 +151,9 @@ def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
 
 
 def _canonical(rows: Any) -> sparse.csr_array:
-    """Return sparse rows with their columns in order, each once with its sum, as all that reads rows relies on."""
+    """Return sparse rows of floats with columns in order, each once with its sum, as all that reads rows expects."""
     found = sparse.csr_array(rows)
     if not found.has_canonical_format:
         found = found.copy()  # the caller's rows stay as they are
         found.sum_duplicates()
-    return found
+    return found.astype(np.float64) if found.dtype.kind in "biu" else found

@@ -97,7 +97,9 @@ def least_rows(spec: Spec) -> int:
 def probe(spec: Spec) -> Spec:
     """Return the spec of the smallest map whose record has the numbers that the spec lacks."""
     kernel = spec["kernel"] if _scale_is_open(spec) else {"kind": "gaussian", "length_scale": 1.0}
-    least = {"input_dim": spec["input_dim"], "kernel": kernel, "sampler": {"kind": "monte_carlo"}, "s": 1}
+    # A kernel of subsets needs a frequency for each; how many windows an image has, the service knows.
+    s = (spec.get("s") or len(spec["kernel"].get("subsets", "1"))) if kernel["kind"] == "anova" else 1
+    least = {"input_dim": spec["input_dim"], "kernel": kernel, "sampler": {"kind": "monte_carlo"}, "s": s}
     return least | ({"input": spec["input"]} if "input" in spec else {})
 
 

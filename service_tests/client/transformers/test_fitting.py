@@ -13,6 +13,7 @@ from service_tests.checks import put, put_dataset
 from service_tests.running import Running
 
 ROWS = np.random.default_rng(7).standard_normal((300, 5)) * [1, 2, 3, 4, 5] + 10
+SUBSETS = {"kind": "anova", "subsets": [[0, 1], [1, 2], [3]]}
 
 
 def names(http: httpx.Client, things: str) -> set[str]:
@@ -54,6 +55,7 @@ def test_rows_are_sent_only_where_the_map_is_made_from_them(running: Running, ht
         ({}, {}, None),
         ({"length_scale": {"per_column": "median"}}, {"length_scale": {"per_column": "median"}}, None),
         ({"kernel": {"kind": "matern", "nu": 1.5, "length_scale": "median"}}, {"kind": "matern", "nu": 1.5}, None),
+        ({"kernel": SUBSETS}, SUBSETS, None),
         ({"input": "robust"}, {}, {"fit": "robust"}),
     ],
 )
