@@ -28,6 +28,8 @@ from app.store.errors import QuotaExceeded, StoreUnavailable, store_errors
 
 # Seconds for which chunks are kept that are never committed.
 UNCOMMITTED_TTL = 900
+# Seconds for which room is held at most, if its process ends: longer than the script takes that it is held for.
+_HELD_SECONDS = 60
 
 
 class Quota(NamedTuple):
@@ -107,8 +109,8 @@ class Account:
             yield ""
             return
         held = Entry(f"{root_of(key)}held:{secrets.token_hex(8)}", nbytes, names)
-        self._enter([held], owner, held.key)
         try:
+            self._enter([held], owner, held.key, _HELD_SECONDS)
             yield held.key
         finally:
             self.discard([], [held.key])
@@ -165,9 +167,11 @@ class Account:
                     else:
                         self._client.hset(sums, field, most)
 
-    def _enter(self, entries: Sequence[Entry], owner: str, within: str = "") -> tuple[int, bool]:
+    def _enter(
+        self, entries: Sequence[Entry], owner: str, within: str, seconds: int = UNCOMMITTED_TTL
+    ) -> tuple[int, bool]:
         """Return when the keys of the entries must expire, and whether `within` has reserved the room for them."""
-        args = [*self.most, owner, within, UNCOMMITTED_TTL, *(part for entry in entries for part in entry)]
+        args = [*self.most, owner, within, seconds, *(part for entry in entries for part in entry)]
         with store_errors():
             told = cast("list[Any]", self._charge(keys=[root_of(entries[0].key) + SUMS], args=args))
         refuse(told, sum(entry.nbytes for entry in entries), sum(entry.names for entry in entries))
