@@ -183,7 +183,7 @@ class _Audit:
             elif layout.banding is None or hits.scanned:
                 yield "codes"
             else:
-                own, other = bucket_words(image.codes[[query, slot]], layout.bits, layout.banding).T
+                own, other = bucket_words(image.codes[[query, slot]], layout.s, layout.bits, layout.banding).T
                 yield "codes" if (own == other).any() else "bands"
 
     def _search(self) -> list[Result]:

@@ -65,7 +65,9 @@ class Target(Frozen):
     dataset: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
     """Name of a dataset of rows like those that the index will hold, ideally all of them."""
     min_similarity: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Similarity of the vectors that a search is to find. No dataset is needed."""
+    """Similarity of the vectors that a search is to find. No dataset is needed. For maps whose points have no seed, the
+    recall may be far smaller: give k and dataset, for which bands are measured.
+    """
 
     @model_validator(mode="after")
     def _one_kind(self) -> Self:

@@ -66,8 +66,8 @@ def check(
     result: dict[str, Any], ids: list[int | str], codes: Compared, exact: Any, options: Mapping[str, Any]
 ) -> None:
     """A result is of the vectors that share a band and have the tag, the best of them, and tells of each what is so."""
-    # Words of 16 bits stand for bands: others share one by chance.
-    assert 0 <= result["candidates"] - codes.share.sum() <= 1
+    # Words of 16 bits stand for bands: others share one by chance, and rows that are alike do so together.
+    assert 0 <= result["candidates"] - codes.share.sum() <= 2
     places = [ids.index(one) for one in result["ids"]]
     assert [type(one) for one in result["ids"]] == [type(ids[place]) for place in places]
     assert len({*places}) == len(places)

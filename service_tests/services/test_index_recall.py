@@ -9,6 +9,7 @@ import pytest
 from app.container import Container
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
+from app.core.indexes.banding import order_of_codes
 from app.core.indexes.options import Batch, DeleteOptions, SearchOptions
 from app.core.progress import Progress
 from app.services import index_recall
@@ -59,7 +60,7 @@ def test_recall_is_that_of_searches_and_what_loses_the_rest_is_told(
     packed = opened.codes.pack(opened.feature_map, rows)
     codes = packed if spec == "gmm" else np.unpackbits(packed, axis=1, bitorder="little")
     shape = (1, 1) if bands is None else (bands, banding["rows_per_band"])
-    of_bands = codes[:, : shape[0] * shape[1]].reshape(N, *shape)
+    of_bands = codes[:, order_of_codes(opened.layout.s)[: shape[0] * shape[1]]].reshape(N, *shape)
     recall, lost = np.empty(N), {"bands": 0, "k": 0, "codes": 0}
     for i, (own, wide) in enumerate(zip(searched(service, k=K), searched(service, k=MOST), strict=True)):
         nearest = np.argsort(-similarity[i], kind="stable")[:K].tolist()

@@ -165,7 +165,7 @@ async def similarity(
         feature_map = context.maps.ready(name, Gives.codes)
         by = vectors.comparison(feature_map, options, gamma)
         by, came = _PAIRS[form.media_type](body, feature_map, by, of)
-        doubts = feature_map.similarity_warnings()
+        doubts = feature_map.similarity_warnings(by)
         if isinstance(came, tuple):
             return vectors.similarity_of_codes(feature_map, *came, by, gamma, context.limits, end_if_left), doubts
         given = context.datasets.read_rows(came, feature_map.spec.gate)

@@ -15,7 +15,7 @@ from app.core.errors import InvalidInput
 from app.core.hashing.code_laws import CodeLaw
 from app.core.indexes import hashed_rows
 from app.core.indexes.answer import Advice, BandCurve, Banding, Chosen, Costs, Found, Scan, ScannedCodes, Spread
-from app.core.indexes.banding import CHANCE
+from app.core.indexes.banding import CHANCE, order_of_codes
 from app.core.indexes.hashed_rows import FirstBands, HashBytes, Neighbours
 from app.core.indexes.options import compared_exactly
 from app.core.maps import FeatureMap
@@ -422,7 +422,9 @@ class _Advising:
 
     def _first_bands(self, near: Neighbours, progress: Progress) -> dict[str, Any]:
         queries, rows, pause = self._hash_rows(progress)
-        return hashed_rows.first_bands(queries, rows[near.slots], rows[self._sample], self._threads, pause)._asdict()
+        dealt = order_of_codes(queries.shape[1])
+        near_codes, sampled = rows[near.slots[..., None], dealt], rows[self._sample[:, None], dealt]
+        return hashed_rows.first_bands(queries[:, dealt], near_codes, sampled, self._threads, pause)._asdict()
 
     def _ranks(self, near: Neighbours, s: int, bits: int, progress: Progress) -> dict[str, Any]:
         queries, rows, pause = self._hash_rows(progress)

@@ -1,8 +1,10 @@
 """Buckets of packed codes: two vectors are compared if all codes of a band are equal in both.
 
-Codes are cut into `bands` successive bands of r codes, and each band is mixed into a word of 16 bits. Vectors with
-equal words in a band are candidates: all that share the band, at the rate J^r of their similarity J, and one in 65,536
-others. Words are sorted by segments of slots, so that a change of some vectors sorts no other segments again.
+Codes are dealt, in an order drawn once and for all, to `bands` bands of r codes, and each band is mixed into a word of
+16 bits. Vectors with equal words in a band are candidates: all that share the band, at the rate J^r where codes agree
+at the rate J, and one in 65,536 others. Codes that follow each other would share bands less often: most samplers spread
+each run of frequencies evenly. Words are sorted by segments of slots, so that a change of some vectors sorts no other
+segments again.
 
 `HeldCodes` keeps the codes of an index in memory: searches use a snapshot while changes are read and applied.
 """
@@ -10,6 +12,7 @@ others. Words are sorted by segments of slots, so that a change of some vectors 
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from math import ceil, log1p
 from typing import Any, NamedTuple
 
@@ -86,23 +89,31 @@ def unwritable(array: Array) -> Array:
     return found
 
 
-def bucket_words(codes: Codes, bits: int, banding: Banding) -> Words:
+@lru_cache(maxsize=4)
+def order_of_codes(s: int) -> Whole:
+    """Return the order in which s codes are dealt to bands, (s,); nothing that is stored depends on it."""
+    order = np.random.Generator(np.random.PCG64(s)).permutation(s)
+    order.flags.writeable = False
+    return order
+
+
+def bucket_words(codes: Codes, s: int, bits: int, banding: Banding) -> Words:
     """Compute the words of packed codes, (n, ⌈s·bits/8⌉) to (bands, n); a code has 1, 2, 4, 8 or 16 bits."""
     words = np.empty((banding.bands, len(codes)), np.uint16)
-    _write_words(unwritable(codes), bits, banding.rows_per_band, words)
+    _write_words(unwritable(codes), bits, order_of_codes(s), banding.rows_per_band, words)
     return words
 
 
 def mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int) -> Mixed:
     """Mix the codes `first` to `last` − 1 of some rows into words of 64 bits, (m,); equal codes have equal words."""
     found = np.empty(len(rows), np.uint64)
-    _write_mixed_codes(unwritable(codes), rows, bits, first, last, found)
+    _write_mixed_codes(unwritable(codes), rows, bits, unwritable(np.arange(first, last)), found)
     return found
 
 
-def segment(codes: Codes, bits: int, banding: Banding) -> Segment:
+def segment(codes: Codes, s: int, bits: int, banding: Banding) -> Segment:
     """Return the segment of these codes, of at most `SEGMENT` slots."""
-    words = bucket_words(codes, bits, banding)
+    words = bucket_words(codes, s, bits, banding)
     found = Segment(words, np.empty_like(words))
     for of_band, places in zip(*found, strict=True):
         places[:] = np.argsort(of_band, kind="stable")
@@ -139,26 +150,26 @@ class Candidates:
 
 
 @jit
-def _write_words(codes: Codes, bits: int, rows_per_band: int, words: Words) -> None:
+def _write_words(codes: Codes, bits: int, order: Whole, rows_per_band: int, words: Words) -> None:
     """Write the upper bits of the mixed codes of each band."""
     for i in range(len(codes)):
         for band in range(len(words)):
-            first = band * rows_per_band
-            words[band, i] = np.uint16(_mix_codes(codes, i, bits, first, first + rows_per_band) >> np.uint64(48))
+            of_band = order[band * rows_per_band : (band + 1) * rows_per_band]
+            words[band, i] = np.uint16(_mix_codes(codes, i, bits, of_band) >> np.uint64(48))
 
 
 @jit
-def _write_mixed_codes(codes: Codes, rows: Whole, bits: int, first: int, last: int, found: Mixed) -> None:
+def _write_mixed_codes(codes: Codes, rows: Whole, bits: int, some: Whole, found: Mixed) -> None:
     """Write the mixed codes of some rows."""
     for i in range(len(rows)):
-        found[i] = _mix_codes(codes, rows[i], bits, first, last)
+        found[i] = _mix_codes(codes, rows[i], bits, some)
 
 
 @jit
-def _mix_codes(codes: Codes, i: int, bits: int, first: int, last: int) -> np.uint64:
+def _mix_codes(codes: Codes, i: int, bits: int, some: Whole) -> np.uint64:
     """Mix some codes of a row; the first code of a byte is in its lowest bits."""
     mixed = np.uint64(0)
-    for code in range(first, last):
+    for code in some:
         at = code * bits
         if bits == 16:
             value = np.uint64(codes[i, at >> 3]) | np.uint64(codes[i, (at >> 3) + 1]) << np.uint64(8)
@@ -410,7 +421,7 @@ class HeldCodes:
         for number, first in enumerate(range(0, image.size, SEGMENT)):
             codes, before = image.codes[first : first + SEGMENT], image.segments[number : number + 1]
             if number in self._stale or not before or before[0].places.shape[1] != len(codes):
-                found.append(segment(codes, self.layout.bits, self.layout.banding))
+                found.append(segment(codes, self.layout.s, self.layout.bits, self.layout.banding))
             else:
                 found.append(before[0])
         self._stale.clear()

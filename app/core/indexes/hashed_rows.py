@@ -172,7 +172,10 @@ def predict_share(rates: Matrix, weights: Matrix, bands: int, rows_per_band: int
 def first_bands(
     queries: HashBytes, neighbours: HashBytes, sampled: HashBytes, threads: int, pause: Pause
 ) -> FirstBands:
-    """Find the bands in which queries (q, s) first meet their neighbours (q, k, s) and a sample of rows (m, s)."""
+    """Find the bands in which queries (q, s) first meet their neighbours (q, k, s) and a sample of rows (m, s).
+
+    All codes are in the order in which they are dealt to bands.
+    """
     q, k, s = neighbours.shape
     sizes = candidate_sizes(s)
     starts = starts_of_bands(s, sizes[-1])
@@ -405,8 +408,8 @@ def measure_costs(queries: HashBytes, rows: HashBytes, bits: int, k: int, seed: 
 
     def of_lookup(bands: Banding) -> tuple[float, float]:
         """Return the nanoseconds of looking up the bands of a query, and the number of rows found."""
-        words = np.ascontiguousarray(bucket_words(asked, bits, bands).T)
-        candidates = Candidates(tuple(segment(codes[some], bits, bands) for some in row_blocks(n, SEGMENT)), n)
+        words = np.ascontiguousarray(bucket_words(asked, s, bits, bands).T)
+        candidates = Candidates(tuple(segment(codes[some], s, bits, bands) for some in row_blocks(n, SEGMENT)), n)
 
         def look_up(i: int) -> Whole:
             return candidates.of(candidates.buckets(words[i]))

@@ -309,7 +309,8 @@ def search(
     if layout.banding is None or scan or (fitting is not None and n <= _FEW):
         yield from compare(queries, fitting)
         return
-    candidates, words = Candidates(image.segments, image.size), bucket_words(queries, layout.bits, layout.banding)
+    candidates = Candidates(image.segments, image.size)
+    words = bucket_words(queries, layout.s, layout.bits, layout.banding)
     for i in range(len(queries)):
         query, slots = queries[i : i + 1], _slots(candidates, np.ascontiguousarray(words[:, i]), image.size)
         if slots is not None and mask is not None:

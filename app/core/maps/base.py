@@ -320,8 +320,8 @@ class FeatureMap(ABC):
         """Return estimates of the kernel from codes that `by` has written; see `similarity`."""
         raise self.refusal(Gives.codes)
 
-    def similarity_warnings(self) -> tuple[str, ...]:
-        """Return why codes of this map do not determine the kernel, as one line of ASCII; empty if they do."""
+    def similarity_warnings(self, by: Encoder) -> tuple[str, ...]:
+        """Return why codes of this map do not tell the kernel, or what an interval leaves out; each a line of ASCII."""
         return ()
 
     def find_rows_without_code(self, rows: Rows) -> NDArray[np.bool_]:

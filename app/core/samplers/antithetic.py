@@ -25,6 +25,8 @@ class Antithetic(FrequencySampler):
     limits = ("s is even, on each subset of kernel anova",)
     untried = "It loses in the real forms, and recommended maps are of one."
 
+    neighbours_are_independent = True
+
     kind: Literal["antithetic"]
 
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:

@@ -115,6 +115,9 @@ class FrequencySampler(AnySampler):
     serves_subsets: ClassVar[bool] = True
     """Whether it can make sets for summands of a kernel that use only some coordinates; never if it learns."""
 
+    neighbours_are_independent: ClassVar[bool] = False
+    """Whether frequencies with successive numbers are independent, so that the law of bands of their bits holds."""
+
     held_at_once: ClassVar[int] = 2
     """Eight-byte numbers per coordinate held while drawing: usually the uniform and the coordinate itself."""
 
@@ -142,6 +145,22 @@ class FrequencySampler(AnySampler):
         set as a whole approximates it.
         """
         return "are learned" if self.learns else None
+
+    def is_seeded(self) -> bool:
+        """Return whether the frequencies depend on the seed."""
+        return True
+
+    def law_doubts(self, input_dim: int) -> tuple[str, ...]:
+        """Return, where frequencies follow the law, what an interval leaves out that is made from codes by that law.
+
+        Each is one line of ASCII.
+        """
+        if self.is_seeded():
+            return ()
+        return (
+            f"{self.kind} without a seed: the interval is that of random frequencies, and misses the kernel of rows "
+            "whose difference suits these points badly, such as one that is equal in many columns",
+        )
 
     def for_summand(self, number: int, before: int) -> Self:
         """Return the sampler for summand `number` of a kernel, from 0, after `before` frequencies have been drawn.

@@ -43,6 +43,10 @@ class DigitalNet(PointSampler):
         """Return the sampler for a summand; without a shift, it continues where the previous summand ended."""
         return self if self.scramble else self.after(before)
 
+    def is_seeded(self) -> bool:
+        """Return whether the points are scrambled."""
+        return self.scramble
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """Return the first `n` points; without a shift, the origin is left out."""
         # Rounded up; the surplus bits are cut off at the end. So alpha 3 also uses all bits that a float64 holds.

@@ -61,6 +61,10 @@ class Halton(PointSampler):
         """Return the sampler for a summand; if not scrambled at random, it continues where the previous one ended."""
         return self if self.scramble == "random" else self.after(before)
 
+    def is_seeded(self) -> bool:
+        """Return whether the points are scrambled at random."""
+        return self.scramble == "random"
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """Return `n` points of the sequence; the base of the d-th coordinate is the d-th prime."""
         first = self.skip + (self.scramble != "random")

@@ -105,6 +105,10 @@ class Lattice(LearningFields, PointSampler):
         """Return the sampler for a summand; without a random shift, its lattice is the next of the lattice sequence."""
         return self if self.shift else self.after(number)
 
+    def is_seeded(self) -> bool:
+        """Return whether the lattice is shifted at random."""
+        return self.shift
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """Return the lattice of Kuo's vector."""
         return lattice_points(n, _multipliers(n, d), self._shift(n, d, rng))

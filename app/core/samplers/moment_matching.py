@@ -48,6 +48,10 @@ class MomentMatching(FrequencySampler):
         bases = (base for kind in get_args(PointKinds) for base in kind.suggest(kernel, input_dim, most, dataset))
         return tuple(cls(kind="moment_matching", base=base) for base in bases)
 
+    def is_seeded(self) -> bool:
+        """Return whether the base depends on the seed."""
+        return self.base.is_seeded()
+
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse a law without two finite moments, s up to input_dim, too many products, and what the base refuses."""
         check_base(self.base, kernel, s, input_dim)

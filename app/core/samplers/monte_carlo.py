@@ -17,6 +17,8 @@ class MonteCarlo(PointSampler):
 
     source = f"{RFF}, section 3"
 
+    neighbours_are_independent = True
+
     kind: Literal["monte_carlo"]
 
     def points(self, n: int, d: int, rng: Rng) -> Matrix:

@@ -57,6 +57,10 @@ class Sobol(PointSampler):
         """Return the memory of the direction numbers and of the points."""
         return super().drawing_bytes(s, input_dim) + _BYTES_PER_DIRECTION * input_dim
 
+    def is_seeded(self) -> bool:
+        """Return whether the points are scrambled."""
+        return self.scramble
+
     def points(self, n: int, d: int, rng: Rng) -> Matrix:
         """Return the first `n` points; without scrambling, the origin is left out."""
         seed, points = int(rng.integers(1 << 63)), np.empty((n, d))

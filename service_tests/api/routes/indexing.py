@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 
+from app.core.indexes.banding import order_of_codes
 from service_tests.checks import put
 
 GMM: dict[str, Any] = {"input_dim": 5, "kernel": {"kind": "gmm"}, "sampler": {"kind": "gcws"}, "dtype": "float64"}
@@ -76,7 +77,8 @@ def compared(
 ) -> Compared:
     """What the codes of a map say, asked of it without an index."""
     x, y = (_codes(http, name, some, signed) for some in (rows, others))
-    equal = x[:, None, :] == y[None, :, :]
+    dealt = order_of_codes(http.get(f"/v1/maps/{name}").json()["spec"]["s"])
+    equal = x[:, None, dealt] == y[None, :, dealt]
     share = np.ones(equal.shape[:2], np.bool_)
     if banding is not None:
         in_bands = equal[:, :, : banding[0] * banding[1]].reshape(*share.shape, *banding).all(axis=3)

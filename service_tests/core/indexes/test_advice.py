@@ -10,6 +10,7 @@ import pytest
 
 from app.core.errors import InvalidInput
 from app.core.indexes.advice import AdviceOptions, advice_bytes, advise, check
+from app.core.indexes.banding import order_of_codes
 from app.core.indexes.hashed_rows import hash_rows
 from app.core.maps import FeatureMap
 from app.core.progress import Progress, no_pause
@@ -43,7 +44,8 @@ def searched(one: FeatureMap, rows: Any, queries: Any, bands: int, r: int, k: in
     codes, wanted = hash_rows(one, rows, no_pause), hash_rows(one, queries, no_pause)
     gram = one.exact_gram(queries, rows)
     near = np.argsort(-gram, axis=1, kind="stable")[:, :k]
-    same = (wanted[:, None] == codes)[:, :, : bands * r].reshape(len(queries), len(rows), bands, r)
+    dealt = order_of_codes(codes.shape[1])[: bands * r]
+    same = (wanted[:, None, dealt] == codes[:, dealt]).reshape(len(queries), len(rows), bands, r)
     is_candidate = same.all(axis=3).any(axis=2)
     return float(np.take_along_axis(is_candidate, near, axis=1).mean()), float(is_candidate.mean())
 

@@ -38,7 +38,7 @@ def check(found: Image, codes: Any, at: Banding | None) -> None:
     assert len(found.ids) == -(-len(codes) // PER_BLOCK)
     assert len(found.segments) == (0 if at is None else -(-len(codes) // 32))
     for number, one in enumerate(found.segments):
-        wanted = segment(codes[32 * number : 32 * number + 32], 8, at or Banding(1, 1))
+        wanted = segment(codes[32 * number : 32 * number + 32], codes.shape[1], 8, at or Banding(1, 1))
         np.testing.assert_array_equal(one.words, wanted.words)
 
 

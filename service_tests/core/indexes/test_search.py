@@ -33,7 +33,7 @@ def test_a_search_is_what_counting_finds(
     for i, hits in enumerate(found):
         among, is_scan = allowed, at is None or scan or (tag is not None and few > 0)
         if at is not None:
-            shared = bucket_words(codes, 8, at) == bucket_words(queries, 8, at)[:, i : i + 1]
+            shared = bucket_words(codes, S, 8, at) == bucket_words(queries, S, 8, at)[:, i : i + 1]
             # A quarter of the rows and more are as well looked at in their order, with all others.
             is_wide = 4 * shared.any(axis=0).sum() > N or shared.sum() > N
             assert is_wide == (at.rows_per_band == 1)

@@ -295,9 +295,9 @@ class FourierMap(FeatureMap):
     def code_law(self, called: str = "this map") -> SignedLaw:
         """Return the collision model of the kernel; InvalidInput if weights differ, or no model relates it to codes."""
         self.check_gives(Gives.codes, called)
-        law, doubts = self._sign_law, self.similarity_warnings()
+        law = self._sign_law
         if law is None:
-            raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {doubts[0]}")
+            raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {self._find_lawless()}")
         return SignedLaw(self.n_frequencies, law)
 
     def similarity(
@@ -317,21 +317,35 @@ class FourierMap(FeatureMap):
         """Return the share of codes that agree and, if there is a collision model, the estimate of the kernel."""
         return self._estimate(signed_codes.agreeing(x, y, self.n_frequencies, by, pause), by)
 
-    def similarity_warnings(self) -> tuple[str, ...]:
-        """Return why no collision model relates codes to the kernel; empty if there is one."""
+    def similarity_warnings(self, by: Encoder) -> tuple[str, ...]:
+        """Return why no collision model relates codes to the kernel; if there is one, what intervals leave out."""
+        if (reason := self._find_lawless()) is not None:
+            return (reason,)
+        sampler = spectral(self.spec)[1]
+        doubts = sampler.law_doubts(self.spec.input_dim)
+        if by.rows_per_band > 1 and not sampler.neighbours_are_independent:
+            doubts += (
+                f"frequencies of sampler {sampler.kind} that follow each other are not independent: bits of one "
+                "fingerprint agree less often than the law says, and estimates are up to .05 too small; sampler "
+                "monte_carlo and encoding packed have no such bias",
+            )
+        return doubts
+
+    def _find_lawless(self) -> str | None:
+        """Return why no collision model relates codes to the kernel; None if there is one."""
         if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
             reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
         elif self.kernel.profile() is None:
             reason = "signed codes tell the kernel where it is gaussian, laplacian, matern or correlation_rbf"
         else:
-            return ()
-        return (f"{reason}: there is the rate of agreement alone, and no estimate",)
+            return None
+        return f"{reason}: there is the rate of agreement alone, and no estimate"
 
     @property
     def _sign_law(self) -> SignLaw | None:
         """Collision model of the kernel; None if there is none."""
         profile = self.kernel.profile()
-        return None if profile is None or self.similarity_warnings() else signed_codes.sign_law(profile)
+        return None if profile is None or self._find_lawless() else signed_codes.sign_law(profile)
 
     def _estimate(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
         """Return the answer for pairs with these counts of agreeing codes, with the exact kernel if it is known."""

@@ -8,7 +8,8 @@ import pytest
 from scipy import sparse
 
 from app.core.errors import InvalidInput
-from app.core.hashing.signed_codes import arcs
+from app.core.hashing.encodings import CodeOptions, Encoding
+from app.core.hashing.signed_codes import arcs, signed_encoder
 from app.core.maps import FeatureMap, FourierMap, Gives
 from service_tests.cases import each
 from service_tests.core.specs import fourier
@@ -106,7 +107,7 @@ def test_maps_with_weights_of_their_own_have_no_codes_and_say_why(sampler: Any, 
         ({"sampler": {"kind": "subsampled_grid", "points_per_dim": 5}}, "coordinates of a few values"),
         ({"sampler": {"kind": "global_adaptive", "box": 1.0, "iterations": 2}, "s": 8}, "are learned"),
         ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 32}, "few directions in 32 columns"),
-        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 33}, None),
+        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 257}, None),
     ],
 )
 def test_there_is_an_estimate_where_a_law_ties_codes_to_the_kernel(members: Any, reason: str | None) -> None:
@@ -115,13 +116,41 @@ def test_there_is_an_estimate_where_a_law_ties_codes_to_the_kernel(members: Any,
     told = found.similarity(x, x[::-1].copy(), found.usual_encoders[0], None)
     codes = found.similarity_of_codes(found.codes(x), found.codes(x[::-1]), found.usual_encoders[0], None)
     if reason is None:
-        assert not found.similarity_warnings()
+        assert not found.similarity_warnings(found.usual_encoders[0])
         assert [*told] == ["estimate", "standard_error", "agreement", "exact", "bias", "interval"]
         assert [*codes] == ["estimate", "standard_error", "agreement", "bias", "interval"]
     else:
-        (said,) = found.similarity_warnings()
+        (said,) = found.similarity_warnings(found.usual_encoders[0])
         assert reason in said
         assert said.isascii()
         assert ([*told], [*codes]) == (["agreement", "exact"], ["agreement"])
     np.testing.assert_array_equal(told["agreement"], (bits(found, x) == bits(found, x[::-1])).mean(axis=1))
     np.testing.assert_allclose(told["exact"], np.diag(found.exact_gram(x, x[::-1].copy())))
+
+
+@each(
+    ("members", "doubts"),
+    [
+        ({}, (None, None)),
+        ({"sampler": {"kind": "antithetic"}}, (None, None)),
+        ({"sampler": {"kind": "sobol"}}, (None, "not independent")),
+        ({"sampler": {"kind": "moment_matching", "base": {"kind": "halton"}}}, (None, "not independent")),
+        ({"sampler": {"kind": "sobol", "scramble": False}}, ("without a seed", "not independent")),
+        ({"sampler": {"kind": "digital_net", "scramble": False}}, ("without a seed", "not independent")),
+        ({"sampler": {"kind": "halton", "scramble": "none"}}, ("without a seed", "not independent")),
+        ({"sampler": {"kind": "lattice", "shift": False}}, ("without a seed", "not independent")),
+        (
+            {"sampler": {"kind": "moment_matching", "base": {"kind": "sobol", "scramble": False}}},
+            ("without a seed", "not independent"),
+        ),
+        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 33}, ("up to 0.035 within 3", "not independent")),
+        ({"sampler": {"kind": "structured_orthogonal"}, "input_dim": 256}, ("up to 0.007", "not independent")),
+    ],
+)
+def test_what_an_interval_leaves_out_is_said(members: Any, doubts: tuple[str | None, str | None]) -> None:
+    found = fourier(**members)
+    for encoding, wanted in ((Encoding.packed, doubts[:1]), (Encoding.fingerprint, doubts)):
+        said = found.similarity_warnings(signed_encoder(CodeOptions(encoding), found.n_frequencies))
+        expected = [one for one in wanted if one is not None]
+        assert len(said) == len(expected)
+        assert all(one in told and told.isascii() for one, told in zip(expected, said, strict=True))
