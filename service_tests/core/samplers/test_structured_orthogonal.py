@@ -127,7 +127,7 @@ HEAVY, GAUSSIAN = {"kind": "matern", "nu": 0.1}, {"kind": "gaussian"}
 def test_kernels_of_rows_that_differ_in_few_columns_are_off_as_the_warning_says(
     d: int, n: int, fields: dict[str, Any], distance: float
 ) -> None:
-    """Means over d/n sets of columns and 2^15 frequencies: their standard error is .0006 for d = 256, .004 for d = 8."""
+    """Means over d/n sets of columns and 2^15 frequencies: the standard error is .0006 for d = 256, .004 for d = 8."""
     own = kernel(**fields, length_scale=1.0)
     frequencies = made().frequency_set(own, 1 << 15, d, np.random.default_rng(1)).frequencies
     differences = frequencies.reshape(-1, d // n, n).sum(axis=2) * distance / np.sqrt(n)
