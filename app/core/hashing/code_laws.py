@@ -75,11 +75,14 @@ class SignedLaw(CodeLaw):
 # Entries of a block of pairs, of both rows.
 _ENTRIES_PER_BLOCK = 1 << 18
 _ALL_BITS = -1
-# A coordinate needs no correction if it is i* of two different samples at most this often, or its entries differ by
-# this factor.
-_LEAST_CORRECTED, _LARGEST_REST = 2e-4, 1e100
-# Quantiles of the law of r, Gamma(2, 1).
-_R: Matrix = np.asarray(gammaincinv(2.0, (np.arange(12) + 0.5) / 12), np.float64)
+# A coordinate needs no correction if it is i* of one row this seldom, or if its entries are alike and it is i* of two
+# different samples this seldom.
+_LEAST_CORRECTED, _ALIKE = 2e-4, 1.2
+_LARGEST_REST = 1e100
+# Quantiles of the law of r, Gamma(2, 1): few, and many for entries that differ by a large factor.
+_FEW_R, _MANY_R = 12, 48
+_R: Matrix = np.concatenate([gammaincinv(2.0, (np.arange(n) + 0.5) / n) for n in (_FEW_R, _MANY_R)])
+_LARGE_LOG_RATIO = 3.0
 
 
 def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrives_first: bool = False) -> Matrix:
@@ -92,8 +95,8 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
     row's sample comes later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. For samples that are such first arrivals
     (`arrives_first`), as darts are, the rate is exact. GCWS has the same law for each row, but not for both jointly:
     their draws in one coordinate are dependent (`_own`). With this correction the rate is right to .001 on average. It
-    is off by up to .12 if two to eight coordinates carry the weight and one row is much longer than the other in all of
-    them: there the draws in one coordinate also depend on those in the others.
+    is off by up to .12 if one row is much longer than the other in all coordinates: there the draws in one coordinate
+    also depend on those in the others.
 
     Rows (n, d), dense or sparse, must all have a sample. If samples never differ, i* count as equal at the rate 0.
     """
@@ -112,14 +115,15 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
             np.exp(rows.logs - np.repeat(top, np.diff(rows.indptr))) for rows, top in zip((u, v), tops, strict=True)
         ]
         units = np.exp(np.stack(tops) - np.maximum(*tops))
-        r = _R[: 0 if arrives_first else None]
-        _fill(u.indptr, u.coordinate, v.indptr, v.coordinate, weights[0], weights[1], units, bits, r, found[block])
+        r, log_ratios = _R[: 0 if arrives_first else None], tops[0] - tops[1]
+        ends = u.indptr, u.coordinate, v.indptr, v.coordinate
+        _fill(*ends, weights[0], weights[1], units, log_ratios, bits, r, found[block])
     return found + (1 - found) * mixed
 
 
 @jit
-def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> float:
-    """Return the probability that two rows sample this coordinate at different t; `ratio` > 1 is that of their entries.
+def _own(log_ratio: float, first_rest: float, second_rest: float, r: Matrix) -> float:
+    """Return the probability that two rows sample this coordinate at different t; `log_ratio` > 0 is of their entries.
 
     The first row has the larger entry. Each `rest` is the sum of a row's other entries divided by its entry here; for
     the first row, only the excess over the second row's entries is summed.
@@ -128,7 +132,7 @@ def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> floa
     ratio. Then a of the other row is larger by r times the number of steps, and integrating over c, which is
     Gamma(2, 1), leaves 1/(1 + w)². This is integrated over β exactly, and summed over quantiles of r, also Gamma(2, 1).
     """
-    log_ratio, found, differing = np.log(ratio), 0.0, 0.0
+    found, differing = 0.0, 0.0
     for k in range(r.shape[0]):
         steps = log_ratio / r[k]
         differing += min(steps, 1.0)
@@ -138,7 +142,7 @@ def _own(ratio: float, first_rest: float, second_rest: float, r: Matrix) -> floa
         if steps >= 1:
             found += _over_offsets(below * (first_rest + second_rest / until), until, end) / r[k]
     # Over all r, t differs with probability 1 - 1/ratio.
-    mean: float = found / differing * (1 - 1 / ratio)
+    mean: float = found / differing * -np.expm1(-log_ratio)
     return mean
 
 
@@ -153,38 +157,48 @@ def _over_offsets(rest: float, low: float, high: float) -> float:
 
 
 @jit
-def _own_beyond(
+def _own_rates(
     x_coordinates: Whole,
     y_coordinates: Whole,
     u: Matrix,
     v: Matrix,
     ends: tuple[int, int, int, int],
     units: Matrix,
+    log_ratio: float,
     sums: tuple[float, float, float],
     r: Matrix,
-) -> float:
-    """Return how much more often than for first arrivals a pair samples one coordinate if samples differ.
+) -> tuple[float, float]:
+    """Return how often a pair samples one coordinate if samples differ: for first arrivals, and how much more often.
 
-    `ends` is where the entries of both rows begin and end; `sums` are Σũ, Σṽ and Σ|ũ − ṽ|.
+    `ends` is where the entries of both rows begin and end; `log_ratio` is that of the units of x and y; `sums` are Σũ
+    and Σṽ, each in its own unit, and Σ|ũ − ṽ|.
     """
     i, x_end, j, y_end = ends
     of_x, of_y, different = sums
-    shared, found = (of_x + of_y - different) / 2, 0.0
+    both = of_x * units[0] + of_y * units[1]
+    shared, arrivals, more = (both - different) / 2, 0.0, 0.0
     while i < x_end and j < y_end:
         if x_coordinates[i] == y_coordinates[j]:
             here, there = u[i] * units[0], v[j] * units[1]
-            large, small, of_large, of_small = (here, there, of_x, of_y) if here > there else (there, here, of_y, of_x)
-            by_arrivals = (large - small) / different * (small / of_small)
-            if by_arrivals > _LEAST_CORRECTED and large < _LARGEST_REST * small:
-                first_rest = max(of_large - large - shared + small, 0.0) / large
-                exact = _own(large / small, first_rest, max(of_small - small, 0.0) / small, r)
-                found += exact * (of_x + of_y + different) / (2 * different) - by_arrivals
+            of_here, of_there = u[i] / of_x, v[j] / of_y
+            x_is_larger = here > there
+            large, small = (here, there) if x_is_larger else (there, here)
+            of_large, of_small = (of_here, of_there) if x_is_larger else (of_there, of_here)
+            by_arrivals = (large - small) / different * of_small
+            arrivals += by_arrivals
+            is_alike = large < _ALIKE * small and by_arrivals < _LEAST_CORRECTED
+            if large > small and min(of_large, of_small) > _LEAST_CORRECTED and not is_alike:
+                first_rest = max(1 / of_large - 1 - (shared - small) / large, 0.0)
+                apart = abs(log_ratio + np.log(u[i] / v[j]))
+                quantiles = r[:_FEW_R] if apart < _LARGE_LOG_RATIO else r[_FEW_R:]
+                exact = _own(apart, first_rest, 1 / of_small - 1, quantiles)
+                more += exact * (both + different) / (2 * different) - by_arrivals
             i, j = i + 1, j + 1
         elif x_coordinates[i] < y_coordinates[j]:
             i += 1
         else:
             j += 1
-    return found
+    return arrivals, more
 
 
 @jit
@@ -209,6 +223,7 @@ def _fill(
     u: Matrix,
     v: Matrix,
     units: Matrix,
+    log_ratios: Matrix,
     bits: int,
     r: Matrix,
     out: Matrix,
@@ -240,11 +255,13 @@ def _fill(
             more_alike, less_alike = more_alike + of_more, less_alike + of_less
             _empty_classes(classes, y_coordinates[y_ends[row] : y_end], bits)
         if different > 0:
-            pair = of_x * units[0, row], of_y * units[1, row], different
-            alike = (more_alike / of_y + less_alike / of_x) / different
-            ends = x_ends[row], x_ends[row + 1], y_ends[row], y_ends[row + 1]
-            out[row] = alike
+            out[row] = alike = (more_alike / of_y + less_alike / of_x) / different
             if r.shape[0]:
-                out[row] += _own_beyond(x_coordinates, y_coordinates, u, v, ends, units[:, row], pair, r)
+                ends, sums = (x_ends[row], x_end, y_ends[row], y_end), (of_x, of_y, different)
+                unit, log_ratio = units[:, row], log_ratios[row]
+                own, more = _own_rates(x_coordinates, y_coordinates, u, v, ends, unit, log_ratio, sums, r)
+                # The more often coordinates are equal, the less often are those unequal whose bits are.
+                others = (alike - own) / (1 - own) if own < 1 else 0.0
+                out[row] = min(1.0, own + more + max(others, 0.0) * max(1 - own - more, 0.0))
         else:
             out[row] = 0.0
