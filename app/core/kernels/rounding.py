@@ -24,6 +24,8 @@ from app.core.progress import Pause, between, no_pause
 
 MOST = 1e-3
 """Largest error (`Rounding.sizes`) about which a client is not warned."""
+# Smaller sums of squares of float32 are not to be trusted.
+_LEAST_SQUARES = 1e-30
 
 
 class Told(NamedTuple):
@@ -112,6 +114,8 @@ class OfLengthScales(Rounding):
     def may_matter(self, rows: Rows) -> bool:
         """Return whether the sum of all squares, times d if `is_sum`, a bound on any squared norm, is too large."""
         values = stored_values(rows).reshape(-1)
+        if self._most_squares < _LEAST_SQUARES:  # of float32, which would underflow
+            values = values.astype(np.float64, copy=False)
         return not np.vdot(values, values) * (rows.shape[1] if self._is_sum else 1) <= self._most_squares
 
     def operations(self, rows: Rows) -> int:

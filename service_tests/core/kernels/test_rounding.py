@@ -46,3 +46,13 @@ def test_a_center_of_gmm_far_from_zero_is_warned_of_by_what_is_left_of_rows(
     assert "input of the map" in text
     assert text.endswith("or take dtype float64")
     assert told(rows, FLOAT64, kind="gmm", p=p, center=center.tolist()) == ()
+
+
+@each("scale", [1.0, 1e-20, 1e-30, 1e-34])
+@each("dtype", [FLOAT32, FLOAT64])
+def test_tiny_rows_are_warned_of_as_others_are(scale: float, dtype: Any) -> None:
+    """Rows a million length scales from 0; the squares of the smallest underflow in float32."""
+    of = {"kind": "gaussian", "length_scale": scale}
+    far, near = (np.array([[size * scale, 0, 0]], dtype) for size in (1e6, 1.0))
+    assert len(told(far, counts_exact=True, **of)) == 1
+    assert told(near, counts_exact=True, **of) == ()

@@ -265,6 +265,8 @@ def _stream(seed: int, number: int) -> int:
 
 # Square matrices held while building: the kernel block, its eigenvectors, and the workspace of LAPACK.
 _MATRICES_WHILE_BUILDING = 6
+# Sums of squares that are smaller may have lost digits.
+_LEAST_SQUARE = 1e-280
 # Memory of one measured feature: kernel value, feature, and feature in float64.
 _BYTES_PER_FEATURE = 24
 
@@ -474,7 +476,12 @@ class LandmarkMap(FeatureMap):
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
         features = self._features.of(rows, pause, lambda block, first: self.prepare_rows(block, pointer, first))
         if self.spec.normalize:
-            norms = np.sqrt(squared_norms(features))
+            squares = squared_norms(features)
+            if (far := squares < _LEAST_SQUARE).any():  # their squares underflow, if features are of float64
+                largest = np.abs(features[far]).max(axis=1)
+                features[far] /= np.where(largest > 0, largest, 1)[:, None]
+                squares[far] = squared_norms(features[far])
+            norms = np.sqrt(squares)
             features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
         return features
 

@@ -101,6 +101,19 @@ def test_unit_rows_are_right_far_from_landmarks_that_are_far_from_each_other(dty
     np.testing.assert_allclose(found.gram(x, x), wanted @ wanted.T, rtol=0, atol=close)
 
 
+def test_features_of_rows_so_far_that_their_squares_underflow_have_unit_norm() -> None:
+    """Kernels with the landmarks are e^(-r²/2): 1e-98 at 21 length scales, 1e-200 at 30, and subnormal from 37.6 on."""
+    found = uploaded(np.eye(3), kernel={"kind": "gaussian", "length_scale": 1.0}, dtype="float64", normalize=True)
+    x = np.array([[far, 0.3, -0.2] for far in (21.0, 26.5, 27.0, 30.0, 36.0)])
+    features = found.transform(x)
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-12)
+    kernels = np.exp(-((x[:, None] - np.eye(3)) ** 2).sum(axis=2) / 2 + x[:, :1] ** 2 / 2)
+    values, vectors = np.linalg.eigh(np.exp(-((np.eye(3)[:, None] - np.eye(3)) ** 2).sum(axis=2) / 2))
+    wanted = kernels @ (vectors / np.sqrt(values))
+    wanted /= np.linalg.norm(wanted, axis=1, keepdims=True)
+    np.testing.assert_allclose(features @ features.T, wanted @ wanted.T, rtol=1e-9)
+
+
 @pytest.mark.parametrize("zeros", [0.0, 1e-200])
 def test_a_row_without_a_kernel_of_its_own_has_normalised_kernel_0(zeros: float) -> None:
     x = data(5, 2)
