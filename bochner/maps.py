@@ -16,6 +16,7 @@ from app.core.maps import FeatureMap, family_of, make_map, open_map
 from app.core.spec import MapSpec
 from app.processors import available
 from bochner_client.arrays import as_numbers
+from bochner_client.rows import summed
 
 
 class Map:
@@ -152,8 +153,5 @@ def load(file: str | PathLike[str] | BinaryIO, threads: int = 0) -> Map:
 
 def _canonical(rows: Any) -> sparse.csr_array:
     """Return sparse rows of floats with columns in order, each once with its sum, as all that reads rows expects."""
-    found = sparse.csr_array(rows)
-    if not found.has_canonical_format:
-        found = found.copy()  # the caller's rows stay as they are
-        found.sum_duplicates()
+    found = sparse.csr_array(summed(rows))
     return found.astype(np.float64) if found.dtype.kind in "biu" else found

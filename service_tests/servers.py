@@ -28,6 +28,12 @@ def until(true: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def replicas_to_write(url: str) -> str:
+    """How many replicas a server needs to take writes: 1, which it has not, where its service refuses all."""
+    with redis.Redis.from_url(url, decode_responses=True) as store:
+        return str(store.config_get("min-replicas-to-write")["min-replicas-to-write"])
+
+
 @contextmanager
 def valkey(directory: Path, *options: str) -> Iterator[str]:
     """A server on a unix socket in the directory, for the length of a with block; gives its URL."""

@@ -1,18 +1,16 @@
 """Disks that are full: writes are refused before anything fails, and what is stored is served."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-import redis
 
 from service_tests.checks import assert_problem, post, put, put_dataset
 from service_tests.running import Running, service
-from service_tests.servers import until
+from service_tests.servers import replicas_to_write, until
 from service_tests.store.small_disk import fill, small_disk
 from service_tests.test_faults import store_pid
 
@@ -34,12 +32,6 @@ def http(running: Running) -> Iterator[httpx.Client]:
         yield client
 
 
-def refuses_all(running: Running) -> bool:
-    """Whether the server has been told to take no writes at all."""
-    with redis.Redis.from_url(running.socket, decode_responses=True) as store:
-        return bool(store.config_get("min-replicas-to-write")["min-replicas-to-write"] == "1")
-
-
 def refused(http: httpx.Client, answer: httpx.Response) -> None:
     document = assert_problem(http, answer, 507, "quota")
     assert (document["limit"], document["value"]) == ("min_free_bytes", RESERVE)
@@ -56,7 +48,7 @@ def test_a_disk_that_somebody_else_fills_takes_no_reads_down(
     intruder = running.data_dir.parent / "intruder"
     fill(intruder, 0)
     refused(http, put(http, "other", gaussian | {"seed": 9}))
-    until(partial(refuses_all, running))
+    until(lambda: replicas_to_write(running.socket) == "1")
     assert http.get("/health/ready").status_code == 200
     refused(http, http.delete("/v1/datasets/d"))
     refused(http, put(http, "other", gaussian | {"seed": 9}))

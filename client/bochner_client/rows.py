@@ -115,11 +115,17 @@ def listed(values: Iterable[object], called: str) -> list[Any]:
     return [None if is_missing(one) else one for one in plain]
 
 
-def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
+def summed(rows: SparseRows) -> Any:
+    """Return sparse rows in CSR form with columns in order, each once with its sum; the given rows do not change."""
     found = rows.tocsr()
     if not found.has_canonical_format:
         found = found.copy()
         found.sum_duplicates()
+    return found
+
+
+def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
+    found = summed(rows)
     values, starts = as_numbers(found.data), found.indptr
     return [
         {"indices": found.indices[start:end].tolist(), "values": _with_nulls(values[start:end].tolist())}

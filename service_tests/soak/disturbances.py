@@ -85,11 +85,6 @@ class Deployment:
             return psutil.Process(int(client.info("server")["process_id"]))
         return None
 
-    def takes_writes(self) -> bool:
-        """Whether the store takes writes; for a moment after its disk was full, it does not."""
-        with redis.Redis.from_url(self.store, decode_responses=True) as client:
-            return bool(client.config_get("min-replicas-to-write")["min-replicas-to-write"] == "0")
-
     def kill_store(self) -> None:
         """SIGKILL of the store."""
         server = self.server()

@@ -23,7 +23,7 @@ import numpy as np
 import psutil
 
 from app.store.connection import connect
-from service_tests.servers import until
+from service_tests.servers import replicas_to_write, until
 from service_tests.soak import truth
 from service_tests.soak.actions import act, delete_index, list_maps, settle_index
 from service_tests.soak.client import Client, Disturbances
@@ -143,7 +143,7 @@ class Soak:
 
     def end(self) -> None:
         """With nobody disturbing, look at everything, wait for the ends of all jobs, and delete what is left."""
-        until(self.deployment.takes_writes)
+        until(lambda: replicas_to_write(self.deployment.store) == "0")  # not for a moment after its disk was full
         for client in self.clients:
             client.settle()
             deadline, before = time.monotonic() + STUCK_SECONDS, len(client.model.jobs)

@@ -92,9 +92,7 @@ def unwritable(array: Array) -> Array:
 @lru_cache(maxsize=4)
 def order_of_codes(s: int) -> Whole:
     """Return the order in which s codes are dealt to bands, (s,); nothing that is stored depends on it."""
-    order = np.random.Generator(np.random.PCG64(s)).permutation(s)
-    order.flags.writeable = False
-    return order
+    return unwritable(np.random.Generator(np.random.PCG64(s)).permutation(s))
 
 
 def bucket_words(codes: Codes, s: int, bits: int, banding: Banding) -> Words:

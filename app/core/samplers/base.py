@@ -262,6 +262,10 @@ class PointSampler(FrequencySampler):
         """Return warnings for the client about n points in d dimensions."""
         return ()
 
+    def for_summand(self, number: int, before: int) -> Self:
+        """Return the sampler for a summand; without a seed, its points continue where those of the previous ended."""
+        return self if self.is_seeded() else self.after(before)
+
     def after(self, before: int) -> Self:
         """Return the same sequence without its first `before` points."""
         later = self.model_copy()

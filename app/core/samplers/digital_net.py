@@ -1,6 +1,6 @@
 """Interlaced digital nets in base 2."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -38,10 +38,6 @@ class DigitalNet(PointSampler):
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse too many dimensions: each takes `alpha` of the 21,201 coordinates that have direction numbers."""
         check_dimensions(f"{self.kind} with alpha {self.alpha}", MOST_DIMENSIONS // self.alpha, kernel, input_dim)
-
-    def for_summand(self, number: int, before: int) -> Self:
-        """Return the sampler for a summand; without a shift, it continues where the previous summand ended."""
-        return self if self.scramble else self.after(before)
 
     def is_seeded(self) -> bool:
         """Return whether the points are scrambled."""

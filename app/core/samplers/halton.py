@@ -1,7 +1,7 @@
 """The Halton sequence."""
 
 import math
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -56,10 +56,6 @@ class Halton(PointSampler):
                 f"leap {self.leap} skips a multiple of base {stuck[0]} of the sequence; leap {works} works",
                 "/sampler/leap",
             )
-
-    def for_summand(self, number: int, before: int) -> Self:
-        """Return the sampler for a summand; if not scrambled at random, it continues where the previous one ended."""
-        return self if self.scramble == "random" else self.after(before)
 
     def is_seeded(self) -> bool:
         """Return whether the points are scrambled at random."""

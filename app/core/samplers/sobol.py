@@ -1,7 +1,7 @@
 """The Sobol' sequence."""
 
 from collections.abc import Iterator
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import scipy
@@ -48,10 +48,6 @@ class Sobol(PointSampler):
     def check(self, kernel: SpectralKernel, s: int, input_dim: int) -> None:
         """Refuse more than the 21,201 dimensions for which direction numbers are known."""
         check_dimensions(self.kind, MOST_DIMENSIONS, kernel, input_dim)
-
-    def for_summand(self, number: int, before: int) -> Self:
-        """Return the sampler for a summand; without scrambling, it continues where the previous summand ended."""
-        return self if self.scramble else self.after(before)
 
     def drawing_bytes(self, s: int, input_dim: int) -> int:
         """Return the memory of the direction numbers and of the points."""

@@ -297,7 +297,7 @@ class FourierMap(FeatureMap):
         self.check_gives(Gives.codes, called)
         law = self._sign_law
         if law is None:
-            raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {self._find_lawless()}")
+            raise InvalidInput(f"the kernel cannot be estimated from codes of {called}: {self._explain_missing_law()}")
         return SignedLaw(self.n_frequencies, law)
 
     def similarity(
@@ -319,7 +319,7 @@ class FourierMap(FeatureMap):
 
     def similarity_warnings(self, by: Encoder) -> tuple[str, ...]:
         """Return why no collision model relates codes to the kernel; if there is one, what intervals leave out."""
-        if (reason := self._find_lawless()) is not None:
+        if (reason := self._explain_missing_law()) is not None:
             return (reason,)
         sampler = spectral(self.spec)[1]
         doubts = sampler.law_doubts(self.spec.input_dim)
@@ -331,7 +331,7 @@ class FourierMap(FeatureMap):
             )
         return doubts
 
-    def _find_lawless(self) -> str | None:
+    def _explain_missing_law(self) -> str | None:
         """Return why no collision model relates codes to the kernel; None if there is one."""
         if (why := spectral(self.spec)[1].off_law(self.spec.input_dim)) is not None:
             reason = f"frequencies of sampler {self.spec.sampler.kind} {why}"
@@ -345,7 +345,7 @@ class FourierMap(FeatureMap):
     def _sign_law(self) -> SignLaw | None:
         """Collision model of the kernel; None if there is none."""
         profile = self.kernel.profile()
-        return None if profile is None or self._find_lawless() else signed_codes.sign_law(profile)
+        return None if profile is None or self._explain_missing_law() else signed_codes.sign_law(profile)
 
     def _estimate(self, counts: Whole, by: Encoder, exact: Matrix | None = None) -> dict[str, Array]:
         """Return the answer for pairs with these counts of agreeing codes, with the exact kernel if it is known."""
