@@ -330,8 +330,8 @@ class _Similarities(TypedDict):
     interval: _Intervals
     """Not in .npy: interval [low, high] that contains the kernel 95 times in 100 (mid-p interval of the rate). For
     codes of i* alone, whose bias is unknown, it contains instead the probability that i* are equal, which is at least
-    the kernel. For vectors the bias is removed; the computed bias is up to .12 too small where one row is much longer
-    than the other in all columns.
+    the kernel. For vectors the bias is removed; the computed bias is off by up to .16 where fewer than some twelve
+    columns carry the weight, or one row is much longer than the other in all columns.
     """
     rbf_bias: _NumbersOrNull
     """For vectors, with gamma: mean of rbf_estimate minus `rbf_exact` for any number of hashes, as the relation of

@@ -94,9 +94,9 @@ def row_chances(by: Encoder, kernel: GeneralizedMinMax, x: Rows, y: Rows, arrive
     differ if the first point of all is where one row is longer, on max(ũ_i − ṽ_i, 0) or max(ṽ_i − ũ_i, 0). The other
     row's sample comes later, with the index i at the rate ṽ_i/Σṽ, or ũ_i/Σũ. For samples that are such first arrivals
     (`arrives_first`), as darts are, the rate is exact. GCWS has the same law for each row, but not for both jointly:
-    their draws in one coordinate are dependent (`_own`). With this correction the rate is right to .001 on average. It
-    is off by up to .12 if one row is much longer than the other in all coordinates: there the draws in one coordinate
-    also depend on those in the others.
+    their draws in one coordinate are dependent (`_own`). With this correction the rate is right to .001 on average.
+    It is off by up to .16 if two or three coordinates carry the weight, or if one row is much longer than the other in
+    all coordinates: there the draws in one coordinate also depend on those in the others.
 
     Rows (n, d), dense or sparse, must all have a sample. If samples never differ, i* count as equal at the rate 0.
     """

@@ -25,7 +25,7 @@ from app.core.arrays import (
 from app.core.compiled import jit
 from app.core.errors import InvalidInput
 from app.core.kernels.base import AnyKernel
-from app.core.kernels.rounding import OfCenter
+from app.core.kernels.rounding import OfCenter, OfPowers
 from app.core.model import GMM, check_entries
 
 Sparse = tuple[Matrix, Whole, Whole, Matrix]
@@ -77,10 +77,10 @@ class GeneralizedMinMax(AnyKernel):
             raise InvalidInput(f"an entry of center is outside the range of {dtype}", "/kernel/center")
         return self.model_copy(update={"center": tuple(center.tolist())})
 
-    def rounding(self, dtype: np.dtype[np.floating]) -> OfCenter | None:
-        """Return the rounding error of rows less the centre; None without one: ratios of entries lose a few ε."""
+    def rounding(self, dtype: np.dtype[np.floating]) -> OfCenter | OfPowers:
+        """Return the rounding error of rows less the centre, or without one, of powers of their entries."""
         if self.center is None:
-            return None
+            return OfPowers(dtype, self.p)
         return OfCenter(dtype, np.array(self.center), self.model_copy(update={"center": None}).pairs)
 
     def empty(self, rows: Rows) -> NDArray[np.bool_]:

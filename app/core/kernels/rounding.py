@@ -1,8 +1,8 @@
-"""Errors of kernels when rows are rounded to a dtype: in length scales, directions, square roots, or by a center."""
+"""Errors of kernels when rows are rounded to a dtype: in length scales, directions, roots, powers, or by a center."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from math import sqrt
+from math import expm1, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -200,6 +200,30 @@ class OfRoots(Rounding):
             f"the square roots of its numbers are {size:.3g} of 1/sqrt(gamma) apart "
             f"({self.entry(row, _farthest(row, stored_values(row)))}), and features and kernels are off by as much",
             self.or_wider("take a smaller gamma"),
+        )
+
+
+class OfPowers(Rounding):
+    """1 − e^(−pε) for every row, for kernels of ratios of entries to the power p; each entry is rounded by ε/2."""
+
+    def __init__(self, dtype: np.dtype[np.floating], p: float) -> None:
+        super().__init__(dtype)
+        self._p, self._size = p, -expm1(-p * self.epsilon)
+
+    def may_matter(self, rows: Rows) -> bool:
+        """Return whether the error, equal for all rows, exceeds `MOST`."""
+        return self._size > MOST
+
+    def sizes(self, rows: Rows) -> Matrix:
+        """Return the same error for every row."""
+        return np.full(rows.shape[0], self._size)
+
+    def warning(self, row: Rows, size: float) -> Told:
+        """Return a warning that names the power."""
+        return Told(
+            f"to the power {self._p:.6g}, its entries are off by up to {size:.3g} of their size, and codes and kernels "
+            "by as much",
+            self.or_wider("take a smaller p"),
         )
 
 

@@ -204,6 +204,8 @@ def linear_score(rows: Rows, labels: Labels, fold: Fold) -> float:
     """Return the score of ridge regression on the rows themselves, (n, d), with columns scaled to equal deviations."""
     # Of millions of columns, few rows use few.
     scaled: Any = in_own_columns(rows)[1] if isinstance(rows, sparse.csr_array) else rows.astype(np.float64)
+    largest = dense(abs(scaled).max(axis=0)).ravel()
+    divide_columns(scaled, np.where(largest > 0, largest, 1.0))  # squares of large or small entries leave float64
     sizes = np.sqrt(_column_means(np.square(scaled), fold.trained))
     for _ in range(2):  # the second mean is the rounding error of the first
         means = _column_means(scaled, fold.trained)

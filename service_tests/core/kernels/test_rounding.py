@@ -1,4 +1,4 @@
-"""What rounding rows to float32 does to the min-max kernel about a center, beside the kernels of the rounded rows."""
+"""What rounding rows to float32 does to kernels, beside the kernels of the rounded rows."""
 
 from typing import Any
 
@@ -46,6 +46,22 @@ def test_a_center_of_gmm_far_from_zero_is_warned_of_by_what_is_left_of_rows(
     assert "input of the map" in text
     assert text.endswith("or take dtype float64")
     assert told(rows, FLOAT64, kind="gmm", p=p, center=center.tolist()) == ()
+
+
+@each(("p", "is_coarse"), [(1.0, False), (8000.0, False), (1e4, True), (1e6, True)])
+def test_a_large_power_of_gmm_is_warned_of_in_float32(p: float, is_coarse: bool) -> None:
+    """Of one column, the kernel of a row with what it is rounded to is their ratio to the power p."""
+    rows = 1 + RNG.random((400, 1))
+    rounded = rows.astype(np.float32).astype(np.float64)
+    off = 1 - np.exp(-p * np.abs(np.log(rounded / rows))).min()
+    found = told(rows, kind="gmm", p=p)
+    assert len(found) == is_coarse
+    for text in found:
+        assert text.startswith("float32 is too coarse for 400 of 400 rows of vectors")
+        assert text.isascii()
+        most = float(text.partition("off by up to ")[2].split()[0])
+        assert 0.45 * most < off < most  # one row alone is rounded here
+    assert told(rows, FLOAT64, kind="gmm", p=p) == told(rounded, kind="gmm", p=p) == ()
 
 
 @each("scale", [1.0, 1e-20, 1e-30, 1e-34])

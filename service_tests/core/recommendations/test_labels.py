@@ -94,8 +94,9 @@ def test_a_linear_model_scores_alike_in_all_units_and_on_sparse_rows(labels: Any
     told = Labels(labels)
     scaled = ROWS / ROWS[FOLD.trained].std(axis=0)
     score = told.score(scaled @ scaled.T, FOLD)
-    in_units = np.column_stack([ROWS * [1e-9, 1, 1e6, 3, 1], np.full(60, 7.0)])
-    assert linear_score(in_units, told, FOLD) == pytest.approx(score, abs=1e-9)
+    for units in ([1e-9, 1, 1e6, 3, 1], [1e-200, 1, 1e200, 1e-310, 3]):
+        in_units = np.column_stack([ROWS * units, np.full(60, 7.0)])
+        assert linear_score(in_units, told, FOLD) == pytest.approx(score, abs=1e-9)
     rows, columns = np.nonzero(ROWS)
     wide = csr_array((ROWS[rows, columns], (rows, columns * 500_000_000)), shape=(60, 1 << 31))
     assert linear_score(wide, told, FOLD) == pytest.approx(score, abs=1e-9)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from app.core.arrays import Array, Floats, Matrix, Rows, blocks_of_entries, in_dtype, largest, vectors
+from app.core.arrays import Array, Floats, Matrix, Rows, blocks_of_entries, in_dtype, largest, made_dense, vectors
 from app.core.building import Building
 from app.core.datasets import held_out, sample_rows
 from app.core.errors import InvalidInput
@@ -22,7 +22,7 @@ from app.core.maps.landmarks.selection import SELECTIONS
 from app.core.maps.landmarks.selection.base import own_values
 from app.core.maps.landmarks.selection.leverage import MOST_PILOTS
 from app.core.maps.terms import Arrays, BaseSpec, Built, Fetched, Form, FrozenArray, Gives
-from app.core.norms import squared_norms
+from app.core.norms import squared_norms, unit_or_zero_rows
 from app.core.panels import add_products
 from app.core.progress import (
     Inner,
@@ -477,12 +477,10 @@ class LandmarkMap(FeatureMap):
         features = self._features.of(rows, pause, lambda block, first: self.prepare_rows(block, pointer, first))
         if self.spec.normalize:
             squares = squared_norms(features)
-            if (far := squares < _LEAST_SQUARE).any():  # their squares underflow, if features are of float64
-                largest = np.abs(features[far]).max(axis=1)
-                features[far] /= np.where(largest > 0, largest, 1)[:, None]
-                squares[far] = squared_norms(features[far])
-            norms = np.sqrt(squares)
-            features /= np.where(norms > 0, norms, 1).astype(features.dtype)[:, None]
+            if (far := (squares < _LEAST_SQUARE) | np.isinf(squares)).any():  # squares of float64 leave its range
+                features[far] = made_dense(unit_or_zero_rows(features[far]))
+                squares[far] = 1
+            features /= np.sqrt(squares).astype(features.dtype)[:, None]
         return features
 
 

@@ -114,6 +114,16 @@ def test_features_of_rows_so_far_that_their_squares_underflow_have_unit_norm() -
     np.testing.assert_allclose(features @ features.T, wanted @ wanted.T, rtol=1e-9)
 
 
+def test_features_of_rows_so_large_that_their_squares_overflow_have_unit_norm() -> None:
+    """Kernels with the landmarks, cubes of products, are up to 1e300."""
+    kernel = {"kind": "polynomial", "degree": 3, "gamma": 1.0, "coef0": 0.0}
+    landmarks, x = data(5, 3), data(6, 4)
+    found = uploaded(landmarks, kernel=kernel, dtype="float64", normalize=True)
+    features = found.transform(x * [[1.0], [1e40], [1e52], [1e60], [1e90], [1e-90]])
+    np.testing.assert_allclose(features, found.transform(x), rtol=0, atol=1e-12)  # directions of homogeneous kernels
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-12)
+
+
 @pytest.mark.parametrize("zeros", [0.0, 1e-200])
 def test_a_row_without_a_kernel_of_its_own_has_normalised_kernel_0(zeros: float) -> None:
     x = data(5, 2)
