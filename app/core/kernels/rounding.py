@@ -143,7 +143,23 @@ class OfLengthScales(Rounding):
         return scaled
 
 
-class OfDirections(Rounding):
+class _OfAllRows(Rounding):
+    """The same error, `size`, for every row."""
+
+    def __init__(self, dtype: np.dtype[np.floating], size: float) -> None:
+        super().__init__(dtype)
+        self._size = size
+
+    def may_matter(self, rows: Rows) -> bool:
+        """Return whether the error exceeds `MOST`."""
+        return self._size > MOST
+
+    def sizes(self, rows: Rows) -> Matrix:
+        """Return the error for every row."""
+        return np.full(rows.shape[0], self._size)
+
+
+class OfDirections(_OfAllRows):
     """ε·√γ for every row, for kernels e^(−γ(1 − ρ)): on unit rows their length scale is 1/√γ.
 
     Unit rows are computed in the dtype, so even rows that it holds exactly lose digits.
@@ -152,16 +168,7 @@ class OfDirections(Rounding):
     looks_at_exact = True
 
     def __init__(self, dtype: np.dtype[np.floating], gamma: float) -> None:
-        super().__init__(dtype)
-        self._size = self.epsilon * sqrt(gamma)
-
-    def may_matter(self, rows: Rows) -> bool:
-        """Return whether the error, equal for all rows, exceeds `MOST`."""
-        return self._size > MOST
-
-    def sizes(self, rows: Rows) -> Matrix:
-        """Return the same error for every row."""
-        return np.full(rows.shape[0], self._size)
+        super().__init__(dtype, float(np.finfo(dtype).eps) * sqrt(gamma))
 
     def warning(self, row: Rows, size: float) -> Told:
         """Return a warning that names gamma."""
@@ -203,20 +210,12 @@ class OfRoots(Rounding):
         )
 
 
-class OfPowers(Rounding):
+class OfPowers(_OfAllRows):
     """1 − e^(−pε) for every row, for kernels of ratios of entries to the power p; each entry is rounded by ε/2."""
 
     def __init__(self, dtype: np.dtype[np.floating], p: float) -> None:
-        super().__init__(dtype)
-        self._p, self._size = p, -expm1(-p * self.epsilon)
-
-    def may_matter(self, rows: Rows) -> bool:
-        """Return whether the error, equal for all rows, exceeds `MOST`."""
-        return self._size > MOST
-
-    def sizes(self, rows: Rows) -> Matrix:
-        """Return the same error for every row."""
-        return np.full(rows.shape[0], self._size)
+        super().__init__(dtype, -expm1(-p * float(np.finfo(dtype).eps)))
+        self._p = p
 
     def warning(self, row: Rows, size: float) -> Told:
         """Return a warning that names the power."""
