@@ -113,10 +113,14 @@ class ControlVariates:
             before_long_call()
         with np.errstate(over="ignore", invalid="ignore"):  # refused below
             self._mean: Matrix = weights @ frequencies
-            self._excess: Matrix = (frequencies.T * weights) @ frequencies
-            self._excess[np.diag_indices_from(self._excess)] -= weights.sum() * deviations**2
-            # A bound of its norm that does not square its entries.
-            self._size = len(self._excess) * float(np.abs(self._excess).max())
+            # Columns, but not rows, of Σ̂ − Σ_l ξ_l Σ are in units near σ_j: squares of huge and tiny σ_j leave float64.
+            self._units: Matrix = np.ldexp(1.0, np.frexp(deviations)[1])
+            scaled = frequencies.T * weights
+            scaled /= self._units[:, None]
+            self._excess: Matrix = (scaled @ frequencies).T
+            self._excess[np.diag_indices_from(self._excess)] -= weights.sum() * deviations * (deviations / self._units)
+            # In units, a bound of its norm that does not square its entries.
+            self._size = len(self._excess) * float((np.abs(self._excess).max(axis=1) / self._units).max())
         if not (np.isfinite(self._mean).all() and np.isfinite(self._size)):
             raise InvalidInput("the moments of the frequencies leave the range of float64", "/estimators")
 
@@ -147,19 +151,26 @@ class ControlVariates:
 
         The form is multiplied out, or computed from the differences where long rows would make this inaccurate.
         """
-        x_excess = x @ self._excess
-        quadratic: Matrix = np.add.outer(np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", y @ self._excess, y))
+        x_excess = self._times_excess(x)
+        ends = np.einsum("ij,ij->i", x_excess, x), np.einsum("ij,ij->i", self._times_excess(y), y)
+        quadratic: Matrix = np.add.outer(*ends)
         pause()
         quadratic -= 2 * (x_excess @ y.T)
         pause()
-        terms = np.add.outer(*(self._size * np.square(rows.astype(np.float64)).sum(axis=1) for rows in (x, y)))
+        terms = np.add.outer(*(self._size * np.square(rows * self._units).sum(axis=1) for rows in (x, y)))
         # Written so that values that are not finite count as off too.
         is_off = ~(np.finfo(np.float64).eps * terms * exact <= _MOST_ROUNDING) & (exact > 0)
         for i in np.flatnonzero(is_off.any(axis=1)):
             differences = y[is_off[i]].astype(np.float64) - x[i]
-            quadratic[i, is_off[i]] = np.einsum("ij,ij->i", differences @ self._excess, differences)
+            quadratic[i, is_off[i]] = np.einsum("ij,ij->i", self._times_excess(differences), differences)
             pause()
         return quadratic
+
+    def _times_excess(self, rows: Matrix) -> Matrix:
+        """Return rows (n, d) times Σ̂ − Σ_l ξ_l Σ."""
+        product: Matrix = rows @ self._excess
+        product *= self._units
+        return product
 
 
 def _correct(exact: Matrix, control: Matrix) -> Matrix:

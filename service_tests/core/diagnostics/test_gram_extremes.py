@@ -27,6 +27,18 @@ def test_the_controls_of_rows_far_out_are_those_near_the_origin(form: str) -> No
     np.testing.assert_allclose(found.real, wanted.real, atol=2e-7)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_the_controls_do_not_depend_on_the_units_of_columns(form: str) -> None:
+    """The squares of two of these length scales, and of their frequencies, leave float64."""
+    x, units = rows(40, 5), 2.0 ** np.array([700, 0, -700, -300])
+    exact, nothing, found = fourier(form=form, dtype="float64").exact_gram(x, x), np.zeros((40, 40)), []
+    for unit in (np.ones(4), units):
+        made = fourier(form=form, dtype="float64", kernel={"kind": "gaussian", "length_scale": unit.tolist()})
+        found.append(ControlVariates(made).estimate(Estimator.cv2, x * unit, x * unit, exact, nothing))
+    assert np.abs(found[0]).max() > 0.01
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-9)
+
+
 @each("estimator", ["cv1", "cv2"])
 @each("frequency", [1e100, 1e153, 1e300])
 @each("form", ["complex", "cos_sin"])
