@@ -401,7 +401,9 @@ class DistanceBlocks(KernelBlocks):
             return np.zeros(len(h))
         if not np.isfinite(h).all():
             raise InvalidInput("a row is too many length scales away from a landmark for kernel rational_quadratic")
-        return np.exp(-self._alpha * np.log1p(h / self._alpha))
+        with np.errstate(over="ignore"):  # infinite ratios are replaced
+            ratios = h / self._alpha
+        return np.exp(-self._alpha * np.where(np.isinf(ratios), np.log(h) - np.log(self._alpha), np.log1p(ratios)))
 
     def _open_dense(self, landmarks: Floats) -> tuple[Callable[[Rows, Floats], None], Floats]:
         """Return the function that writes products of rows with dense landmarks, and the landmarks' half squared norms.

@@ -265,8 +265,8 @@ def _stream(seed: int, number: int) -> int:
 
 # Square matrices held while building: the kernel block, its eigenvectors, and the workspace of LAPACK.
 _MATRICES_WHILE_BUILDING = 6
-# Sums of squares that are smaller may have lost digits.
-_LEAST_SQUARE = 1e-280
+# Squares of smaller norms may have lost digits.
+_LEAST_NORM = 1e-140
 # Memory of one measured feature: kernel value, feature, and feature in float64.
 _BYTES_PER_FEATURE = 24
 
@@ -476,11 +476,12 @@ class LandmarkMap(FeatureMap):
     def _of(self, rows: Rows, pointer: str, pause: Pause) -> Floats:
         features = self._features.of(rows, pause, lambda block, first: self.prepare_rows(block, pointer, first))
         if self.spec.normalize:
-            squares = squared_norms(features)
-            if (far := (squares < _LEAST_SQUARE) | np.isinf(squares)).any():  # squares of float64 leave its range
+            norms, limits = np.sqrt(squared_norms(features)), np.finfo(features.dtype)
+            least = max(_LEAST_NORM, float(limits.tiny))
+            if (far := ~((norms >= least) & (norms <= limits.max))).any():
                 features[far] = made_dense(unit_or_zero_rows(features[far]))
-                squares[far] = 1
-            features /= np.sqrt(squares).astype(features.dtype)[:, None]
+                norms[far] = 1
+            features /= norms.astype(features.dtype)[:, None]
         return features
 
 

@@ -146,6 +146,22 @@ def test_kernels_of_rows_that_are_very_far_away_are_their_limits(fields: Any, of
     assert (plain.of(csr_array(x), no_pause) == found).all()
 
 
+@each(("dtype", "scale"), [("float64", 1.0), ("float64", 1e-150), ("float32", 1e-150)])
+@each("of_landmarks", [np.asarray, csr_array])
+def test_rational_quadratic_kernels_are_right_where_squares_divided_by_alpha_overflow(
+    of_landmarks: Any, dtype: str, scale: float
+) -> None:
+    """The squares themselves are up to 1e307; the kernel of distance r is (1 + r²/(2α))^(−α)."""
+    alpha, far = 1e-3, np.array([1e150, 5e152, 1e153, 4e153])
+    kernel, landmarks = kernel_of({"kind": "rational_quadratic", "length_scale": scale, "alpha": alpha}), np.eye(3)
+    x = (far[:, None] * [[0.6, 0.8, 0.0]] * scale).astype(dtype)
+    plain = LandmarkFeatures(kernel, of_landmarks(landmarks.astype(dtype)), np.eye(3, dtype=dtype), 1)
+    distances = np.linalg.norm(x[:, None].astype(np.float64) - landmarks, axis=2) / scale
+    wanted = np.exp(-alpha * (2 * np.log(distances) - np.log(2 * alpha)))
+    np.testing.assert_allclose(plain.of(x, no_pause), wanted, rtol=1e-6)
+    assert 0.4 < wanted.min() < wanted.max() < 0.6
+
+
 def test_only_rows_that_may_be_refused_are_computed_when_they_are_checked() -> None:
     """A rational quadratic kernel of squares that leave the range of float64 is refused; others have limits."""
     landmarks, identity = data(9, 1, "float64"), np.eye(9)

@@ -114,14 +114,18 @@ def test_features_of_rows_so_far_that_their_squares_underflow_have_unit_norm() -
     np.testing.assert_allclose(features @ features.T, wanted @ wanted.T, rtol=1e-9)
 
 
-def test_features_of_rows_so_large_that_their_squares_overflow_have_unit_norm() -> None:
-    """Kernels with the landmarks, cubes of products, are up to 1e300."""
+@pytest.mark.parametrize(
+    ("dtype", "sizes"), [("float32", [1, 1e8, 1.5e12, 1e-10]), ("float64", [1, 1e40, 1e52, 1e60, 4e101, 1e-90])]
+)
+def test_features_whose_norms_or_squares_leave_the_dtype_have_unit_norm(dtype: str, sizes: list[float]) -> None:
+    """Kernels with the landmarks are cubes of single entries; the largest is near the end of the dtype."""
     kernel = {"kind": "polynomial", "degree": 3, "gamma": 1.0, "coef0": 0.0}
-    landmarks, x = data(5, 3), data(6, 4)
-    found = uploaded(landmarks, kernel=kernel, dtype="float64", normalize=True)
-    features = found.transform(x * [[1.0], [1e40], [1e52], [1e60], [1e90], [1e-90]])
-    np.testing.assert_allclose(features, found.transform(x), rtol=0, atol=1e-12)  # directions of homogeneous kernels
-    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-12)
+    found = uploaded(np.eye(3), kernel=kernel, dtype=dtype, normalize=True)
+    x = np.array([[4.0, 4.1, 4.2]])
+    wanted = x**3 / np.linalg.norm(x**3)
+    features = found.transform((np.array(sizes)[:, None] * x).astype(dtype)).astype(np.float64)
+    np.testing.assert_allclose(np.abs(features @ found.transform(x).T), 1, rtol=1e-6)
+    np.testing.assert_allclose(np.sort(np.abs(features)), np.sort(wanted).repeat(len(sizes), 0), rtol=1e-5)
 
 
 @pytest.mark.parametrize("zeros", [0.0, 1e-200])
