@@ -16,7 +16,7 @@ from app.core.progress import Progress
 from app.jobs.jobs import Jobs
 from app.jobs.record import JobRecord
 from app.services.index_upserts import IndexUpserts
-from app.services.indexes import MOST_CODES, AskedIndex, Indexes, OpenIndex, Target
+from app.services.indexes import MOST_CODES, AskedIndex, Indexes, IndexRecord, OpenIndex, Target
 from app.services.maps import Maps
 from app.store.errors import Gone, NameHeld
 from app.store.indexes import MARK_BYTES, Entry, IndexStore, StoredRow
@@ -81,10 +81,7 @@ class IndexCopies(NamedTuple):
         if before != after:
             detail = f"map {subject.name!r} has another input_dim, or prepares its input in another way"
             raise InvalidInput(detail, "/map")
-        record, _ = self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner)
-        if record.size:
-            detail = f"index {name!r} exists, and has vectors; delete it, or take another name for the copy"
-            raise NameHeld("index", detail)
+        self.indexes.create(name, AskedIndex.model_validate(members), ttl, owner, check=_refuse_vectors)
         target = self.indexes.open(name).manifest
         if target.map.digest != subject.digest:
             raise InvalidInput(f"map {subject.name!r} was replaced meanwhile: delete the copy, and try again", "/map")
@@ -203,6 +200,13 @@ class _Copying(NamedTuple):
     def _store(self, entries: list[Entry]) -> None:
         while entries and not self.of.upserts.store(self.target, entries, self.owner, self._own_revision()):
             pass  # others have changed the copy meanwhile
+
+
+def _refuse_vectors(record: IndexRecord) -> None:
+    """Raise NameHeld if the index that has the name of a copy has vectors."""
+    if record.size:
+        detail = f"index {record.name!r} exists, and has vectors; delete it, or take another name for the copy"
+        raise NameHeld("index", detail)
 
 
 def _needs_vectors(source: OpenIndex, keep: str, digest: str) -> bool:

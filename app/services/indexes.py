@@ -470,11 +470,13 @@ class Indexes:
         owner: str = "",
         searching: Searching | None = None,
         submit: Submit | None = None,
+        check: Callable[[IndexRecord], None] | None = None,
     ) -> tuple[IndexRecord, bool]:
         """Create an index, unless the same exists; it lives `ttl` seconds after its last use, or for ever if None.
 
         A new index counts towards `owner`'s quota. If it has a target, `searching` is what serves it; or `submit`
-        submits the job that finds that and holds the name of the index until then.
+        submits the job that finds that and holds the name of the index until then. `check` receives the record of an
+        index that was requested before, and may raise: its life is not renewed then.
 
         Returns:
             The record, and whether the index is new.
@@ -498,7 +500,7 @@ class Indexes:
                 continue
             if created:  # and perhaps deleted since, which holds
                 return record(*(self._store.look(name, there) or (there, _EMPTY))), True
-            same = self._same(there, text, ttl)
+            same = self._same(there, text, ttl, check)
             if same is not None:
                 return same, False
 
@@ -518,10 +520,14 @@ class Indexes:
         there = self._map_store.find(asked.map)
         return asked if there is None else asked.model_copy(update={"map": there.name})
 
-    def _same(self, there: IndexManifest, asked: str, ttl: int | None) -> IndexRecord | None:
+    def _same(
+        self, there: IndexManifest, asked: str, ttl: int | None, check: Callable[[IndexRecord], None] | None = None
+    ) -> IndexRecord | None:
         """Renew an index that was requested again, and return its record; None if it is gone."""
         if there.asked != asked:
             raise IndexExists(there.name)
+        if check is not None and (before := self._store.look(there.name, there)) is not None:
+            check(record(*before))
         renewed = self._store.renew(there, ttl)
         found = None if renewed is None else self._store.look(there.name, renewed)
         return None if found is None else record(*found)

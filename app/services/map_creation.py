@@ -140,13 +140,15 @@ class MapCreation(NamedTuple):
         settling: Progress | None = None,
         owner: str = "",
         ttl: int | None = None,
+        check: Check = accept_any,
     ) -> Created:
         """Build a map and store it, or leave it to a job, unless it already exists. A map that failed is built again.
 
         A job continues the building if `progress` ends it. Without `progress`, a job does all the building. Deferred
         fields are resolved first; without `progress`, until `settling` ends that. If this is ended, the job resolves
         them from the beginning. The map counts towards `owner`'s quota. It lives `ttl` seconds after its last use, or
-        for ever if None; if it already exists, its life is renewed.
+        for ever if None; if it already exists, its life is renewed. `check` receives the digest of the map that has the
+        name, and may raise: nothing is changed then.
 
         Raises:
             MapExists: a map with another spec has the name.
@@ -162,7 +164,7 @@ class MapCreation(NamedTuple):
         while True:
             # Another request has just changed the name or a dataset: try again.
             with suppress(Gone, NameTaken, DatasetReplaced):
-                return self._create(name, asked, progress, settling or Progress(), owner, ttl)
+                return self._create(name, asked, progress, settling or Progress(), owner, ttl, check)
 
     def there(self, name: str, asked: AskedSpec, ttl: int | None, check: Check = accept_any) -> MapRecord | None:
         """Return the record of a map of this name and spec, ready or being built; None if there is none, or it failed.
@@ -189,9 +191,16 @@ class MapCreation(NamedTuple):
         return False
 
     def _create(
-        self, name: str, asked: AskedSpec, progress: Progress | None, settling: Progress, owner: str, ttl: int | None
+        self,
+        name: str,
+        asked: AskedSpec,
+        progress: Progress | None,
+        settling: Progress,
+        owner: str,
+        ttl: int | None,
+        check: Check,
     ) -> Created:
-        there = self._standing(name)
+        there = self._standing(name, check)
         if there is not None:
             return Created(self._renew(there, asked, ttl), False)
         digests, taken = self.check(asked)

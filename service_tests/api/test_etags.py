@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -109,3 +110,16 @@ def test_a_map_under_construction_has_no_etag_to_match(jobs_service: Running, na
             assert "no ETag yet" in assert_problem(http, refused, 412, "precondition-failed")["detail"]
         assert http.get(taken.json()["job"]).json()["state"] in ("queued", "running")
         assert http.delete(f"/v1/maps/{name}", headers={"If-Match": "*"}).status_code == 204
+
+
+def test_a_map_that_another_request_makes_meanwhile_is_left_as_it_is(http: httpx.Client) -> None:
+    """Of two requests at once, the one with the condition may come second at any point of the other's work."""
+    spec = {"input_dim": 300, "s": 300, "kernel": {"kind": "gaussian", "length_scale": 1.0}}
+    for seed in range(10):
+        path, body = f"/v1/maps/meanwhile-{seed}", spec | {"sampler": {"kind": "orthogonal"}, "seed": seed}
+        with ThreadPoolExecutor() as pool:
+            plain = pool.submit(http.put, path, json=body)
+            first = pool.submit(http.put, path, json=body, params={"ttl": 2000}, headers={"If-None-Match": "*"})
+        assert plain.result().status_code in (200, 201)
+        if first.result().status_code == 412 or plain.result().status_code == 200:
+            assert http.get(path).json()["ttl"] is None

@@ -1,6 +1,7 @@
 """A store, services of maps over it, and a spec to put there."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -57,8 +58,10 @@ class Service(Maps):
         datasets = Datasets(DatasetStore(client), limits, cache, lambda: unfit)
         self._creation = MapCreation(store, limits, 1, lambda: unfit, jobs, datasets)
 
-    def create(self, name: str, spec: MapSpec, progress: Progress | None, left_open: LeftOpen = NOTHING) -> Created:
-        return self._creation.create(name, AskedSpec(spec, left_open), progress)
+    def create(
+        self, name: str, spec: MapSpec, progress: Progress | None, left_open: LeftOpen = NOTHING, **named: Any
+    ) -> Created:
+        return self._creation.create(name, AskedSpec(spec, left_open), progress, **named)
 
 
 @pytest.fixture

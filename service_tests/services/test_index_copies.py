@@ -258,17 +258,18 @@ def test_what_cannot_be_copied_is_refused_and_leaves_nothing(service: Container)
         copied(service, "copy", {"from": "none"})
     for name in ("i", "codes"):
         with pytest.raises(NameHeld, match="has vectors"):
-            copied(service, name, {"from": name})
+            service.copies.submit(name, AskedCopy.model_validate({"from": name}), ttl=2)
+        assert service.indexes.get(name).ttl is None
 
 
 def test_the_map_of_a_copy_is_the_one_that_was_looked_at(service: Container, monkeypatch: pytest.MonkeyPatch) -> None:
     create = Indexes.create
 
-    def replace_map_first(indexes: Indexes, *given: Any) -> Any:
+    def replace_map_first(indexes: Indexes, *given: Any, **named: Any) -> Any:
         service.maps.delete("long")
         spec = MapSpec.model_validate(GMM | {"input_dim": 4})
         service.map_creation.create("long", AskedSpec(spec, NOTHING), Progress())
-        return create(indexes, *given)
+        return create(indexes, *given, **named)
 
     monkeypatch.setattr(Indexes, "create", replace_map_first)
     with pytest.raises(InvalidInput, match="was replaced meanwhile"):

@@ -46,6 +46,21 @@ def test_a_frozen_array_past_the_limit_comes_from_the_store_in_blocks(
         [*maps.array("m", "frequencies", any_dtype).generate()]  # type: ignore[union-attr]
 
 
+def test_a_refused_creation_does_not_change_how_long_a_map_lives(service: Callable[..., Service]) -> None:
+    """A condition is checked again when the map is built: another request may have made it meanwhile."""
+    maps = service()
+    maps.create("m", SPEC, Progress())
+
+    def refuse(digest: str | None) -> None:
+        if digest is not None:
+            raise PermissionError
+
+    with pytest.raises(PermissionError):
+        maps.create("m", SPEC, Progress(), ttl=2, check=refuse)
+    assert maps.get("m").ttl is None
+    assert maps.create("m", SPEC, Progress(), ttl=2000).record.ttl == 2000
+
+
 def test_a_map_made_anew_by_another_process_is_not_served_from_memory(service: Callable[..., Service]) -> None:
     here, elsewhere = service(), service()
     here.create("m", seeded(1), Progress())

@@ -92,7 +92,7 @@ async def _create(name: str, request: Request, context: Context, ttl: int | None
             context,
             clock,
             context.admission.building,
-            lambda progress: context.map_creation.create(name, asked, progress, settling, owner, ttl),
+            lambda progress: context.map_creation.create(name, asked, progress, settling, owner, ttl, check),
             request,
             same=(name, asked.spec.canonical(), asked.left_open.text, owner, ttl),
             before=[settling],
