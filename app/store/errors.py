@@ -65,7 +65,8 @@ class QuotaExceeded(Exception):
     """A quota leaves no room for what was to be stored.
 
     Args:
-        limit: name of the limit: a setting, or `key_bytes` or `key_names` for those of an API key.
+        limit: name of the limit: a setting, `key_bytes` or `key_names` for those of the API key, or `owner_bytes` for
+            that of the key to which an index belongs.
         allowed: value of the limit.
         there: bytes or names that are stored already.
         wanted: bytes or names that were to be added.

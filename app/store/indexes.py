@@ -260,7 +260,8 @@ class IndexStore(LivingStore[IndexManifest]):
         and stores none, if a revision is given that is not that of the index.
 
         Raises:
-            QuotaExceeded: there is no room for the vectors.
+            QuotaExceeded: there is no room for the vectors, or for what the index takes beside them, which counts for
+                its owner.
             IndexFull: a process would not have the room for the index.
             InvalidInput: all sets of tags together would take too much.
         """
@@ -277,7 +278,7 @@ class IndexStore(LivingStore[IndexManifest]):
 
         def put() -> list[Any] | None:
             with self._account.hold(key, by, room_for) as held, store_errors():
-                args = [*head, *self._account.elsewhere(key, by), held, *each]
+                args = [*head, *self._account.elsewhere(key, by), held, self._of_owner_elsewhere(manifest), *each]
                 return cast("list[Any] | None", self._upsert(keys=[key], args=args))
 
         told = put()
@@ -295,6 +296,13 @@ class IndexStore(LivingStore[IndexManifest]):
             raise InvalidInput(f"all tags of index {manifest.name!r} would take {int(told[1])} bytes; {most}", "/tags")
         refuse(told, nbytes)
         return True
+
+    def _of_owner_elsewhere(self, manifest: IndexManifest) -> int:
+        """Return the bytes of the index's owner in all shards but that of the index; 0 for one server."""
+        if not self._account.is_spread:
+            return 0
+        owner = self._account.owner_of(self._entry(manifest))
+        return self._account.elsewhere(self.key(manifest.name), owner)[1] if owner else 0
 
     def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
         """Remove a vector; False if there is none with this id."""
@@ -470,7 +478,7 @@ BASE_BYTES = 600
 """Bytes that the store takes for an index without vectors, beside `BASE_NAMES` times the start of its keys."""
 BASE_NAMES = 8
 _COUNT_BYTES = 4
-_LIMITS = (b"max_store_bytes", b"key_bytes")
+_LIMITS = (b"max_store_bytes", b"key_bytes", b"owner_bytes")
 # Looking for the tags of a mark takes a script as long as reading so many bytes.
 _BYTES_PER_MARK = 2048
 MOST_BYTES_OF_TAGS = 1 << 28

@@ -114,6 +114,30 @@ def test_vectors_count_for_those_who_put_them_in(client: redis.Redis, indexes: I
     assert kept() == [0, 0]
 
 
+def test_what_vectors_of_others_take_beside_themselves_is_held_against_the_limit_of_the_owner(
+    client: redis.Redis, indexes: IndexStore
+) -> None:
+    """The first vector of an index takes a block of codes and a bucket of ids; the block counts for the owner."""
+    account, grown = Account(client), 0
+    for name, room in (("i", None), ("j", -1), ("j", 0)):
+        made = indexes.find(name) or indexes.create(new_index(name=name), "maker")
+        before = account.usage("maker").nbytes
+        if room is not None:
+            account.allow("maker", Quota(before + grown + room))
+        if room == -1:
+            with pytest.raises(QuotaExceeded, match=f"owner_bytes is {before + grown - 1}"):
+                indexes.upsert(made, [entry(1)], by="b")
+            assert account.usage("maker").nbytes == before
+        else:
+            indexes.upsert(made, [entry(1)], by="b")
+            grown = account.usage("maker").nbytes - before
+            assert grown > (BLOCK - 1) * (8 + S)
+        assert_true(client)
+    indexes.upsert(made, [entry(1)._replace(row=entry(2).row)], by="c")  # nothing begins
+    account.allow("maker", Quota(10))
+    indexes.upsert(made, [entry(1)], by="b")
+
+
 @pytest.mark.parametrize("keep", ["codes", "vectors"])
 def test_vectors_and_tags_count_for_those_who_put_them_in(
     client: redis.Redis, indexes: IndexStore, keep: Literal["codes", "vectors"]

@@ -1,14 +1,14 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
 -- ('' for any), receipt, whether vectors get other tags alone, bytes of all and of the owner in other shards, an entry
--- that holds the room until now ('' for none); then for each vector its id, the mark of its tags with its codes, the
+-- that holds the room until now ('' for none), bytes of the index's owner in other shards; then for each vector its id, the mark of its tags with its codes, the
 -- vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before its codes,
 -- a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take
 -- too much, or 'changed' if the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
-local BY, FIRST, stride, size, bytes = ARGV[7], 14, tonumber(ARGV[2]), state('size'), state('bytes')
+local BY, FIRST, stride, size, bytes = ARGV[7], 15, tonumber(ARGV[2]), state('size'), state('bytes')
 local slots, before, n_new, of_ids = {}, size, 0, bytes_of_ids()
 local grown, changes, texts, begun, is_kept = 0, {}, {}, {}, ARGV[3] == '1'
 local IS_PUT = ARGV[10] == ''
@@ -63,6 +63,12 @@ if number == 0 then
 end
 local limit = passed(BY, grown, 0, ARGV[4], '', own, {ARGV[11], ARGV[12]})
 if limit then return limit end
+if number ~= 0 then  -- the rest, such as blocks of codes that are begun, counts for the owner of the index
+  local rest = grown - put
+  for by, less in pairs(replaced) do rest = rest - (by ~= 0 and by ~= number and less or 0) end
+  limit = passed(owner(), rest, 0, '', '', rest, {0, ARGV[14]})
+  if limit then return {'owner_bytes', limit[2], limit[3]} end
+end
 number = number or new_number(BY)
 replaced[number] = put
 local blocks, ids = {}, {}
