@@ -124,14 +124,14 @@ class Account:
         if refusal is not None:
             raise refusal
 
-    def elsewhere(self, key: str, owner: str) -> tuple[int, int]:
-        """Return the bytes of the whole store, and of an owner, in all shards but that of a key; 0 for one server."""
+    def elsewhere(self, key: str, *owners: str) -> list[int]:
+        """Return the bytes of the whole store, and of owners, in all shards but that of a key; 0 for one server."""
+        fields = ["bytes", *(f"bytes {owner}" for owner in owners)]
         if not self.is_spread:
-            return 0, 0
+            return [0] * len(fields)
         others = [sums for sums in self._sums if root_of(sums) != root_of(key)]
-        told = at_once(self._client, others, lambda asked, sums: asked.hmget(sums, ["bytes", f"bytes {owner}"]))
-        every, own = (sum(int(one[i] or 0) for one in told) for i in range(2))
-        return every, own
+        told = at_once(self._client, others, lambda asked, sums: asked.hmget(sums, fields))
+        return [sum(int(one[i] or 0) for one in told) for i in range(len(fields))]
 
     def owner_of(self, entry: str) -> str | None:
         """Return the owner of an entry; None if there is no such entry."""

@@ -278,7 +278,8 @@ class IndexStore(LivingStore[IndexManifest]):
 
         def put() -> list[Any] | None:
             with self._account.hold(key, by, room_for) as held, store_errors():
-                args = [*head, *self._account.elsewhere(key, by), held, self._of_owner_elsewhere(manifest), *each]
+                owner = self._account.owner_of(self._entry(manifest)) if self._account.is_spread else ""
+                args = [*head, *self._account.elsewhere(key, by, owner or ""), held, *each]
                 return cast("list[Any] | None", self._upsert(keys=[key], args=args))
 
         told = put()
@@ -296,13 +297,6 @@ class IndexStore(LivingStore[IndexManifest]):
             raise InvalidInput(f"all tags of index {manifest.name!r} would take {int(told[1])} bytes; {most}", "/tags")
         refuse(told, nbytes)
         return True
-
-    def _of_owner_elsewhere(self, manifest: IndexManifest) -> int:
-        """Return the bytes of the index's owner in all shards but that of the index; 0 for one server."""
-        if not self._account.is_spread:
-            return 0
-        owner = self._account.owner_of(self._entry(manifest))
-        return self._account.elsewhere(self.key(manifest.name), owner)[1] if owner else 0
 
     def remove(self, manifest: IndexManifest, vector_id: bytes) -> bool:
         """Remove a vector; False if there is none with this id."""

@@ -64,8 +64,8 @@ def test_changes_at_the_same_time_in_two_places_pass_no_limit_together(
     indexes, look = IndexStore(client, Quota(used + 2 * of_some - 1, None)), Account.elsewhere
     refused: list[str] = []
 
-    def look_and_wait(account: Account, key: str, owner: str) -> tuple[int, int]:
-        found = look(account, key, owner)
+    def look_and_wait(account: Account, key: str, *owners: str) -> list[int]:
+        found = look(account, key, *owners)
         if not refused:
             refused.append("")
             with pytest.raises(QuotaExceeded, match="max_store_bytes") as told:

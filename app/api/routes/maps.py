@@ -58,8 +58,6 @@ async def put_map(
     if dry_run:
         return await _preview(name, request, context)
     clock, (record, new) = await _create(name, request, context, ttl)
-    if not new:  # another request may have created it first
-        etags.preconditions(request).check(record.digest or "")
     context.admission.senders.give_back(request.scope["state"])  # because the client may wait for long from here on
     if record.job is not None and clock.preferences.wait is not None:
         job_id = record.job.rpartition("/")[2]

@@ -144,11 +144,9 @@ class OfLengthScales(Rounding):
 
 
 class _OfAllRows(Rounding):
-    """The same error, `size`, for every row."""
+    """The same error for every row."""
 
-    def __init__(self, dtype: np.dtype[np.floating], size: float) -> None:
-        super().__init__(dtype)
-        self._size = size
+    _size: float
 
     def may_matter(self, rows: Rows) -> bool:
         """Return whether the error exceeds `MOST`."""
@@ -168,7 +166,8 @@ class OfDirections(_OfAllRows):
     looks_at_exact = True
 
     def __init__(self, dtype: np.dtype[np.floating], gamma: float) -> None:
-        super().__init__(dtype, float(np.finfo(dtype).eps) * sqrt(gamma))
+        super().__init__(dtype)
+        self._size = self.epsilon * sqrt(gamma)
 
     def warning(self, row: Rows, size: float) -> Told:
         """Return a warning that names gamma."""
@@ -214,8 +213,8 @@ class OfPowers(_OfAllRows):
     """1 − e^(−pε) for every row, for kernels of ratios of entries to the power p; each entry is rounded by ε/2."""
 
     def __init__(self, dtype: np.dtype[np.floating], p: float) -> None:
-        super().__init__(dtype, -expm1(-p * float(np.finfo(dtype).eps)))
-        self._p = p
+        super().__init__(dtype)
+        self._p, self._size = p, -expm1(-p * self.epsilon)
 
     def warning(self, row: Rows, size: float) -> Told:
         """Return a warning that names the power."""

@@ -1,10 +1,10 @@
 -- KEYS: manifest. ARGV: token, bytes of mark and codes, whether vectors are kept ('1', ''), most bytes, most bytes in
 -- memory ('' for no limit) and those of a vector without its id, owner who adds them, revision that the index must have
--- ('' for any), receipt, whether vectors get other tags alone, bytes of all and of the owner in other shards, an entry
--- that holds the room until now ('' for none), bytes of the index's owner in other shards; then for each vector its id, the mark of its tags with its codes, the
--- vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a mark before its codes,
--- a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all sets of tags would take
--- too much, or 'changed' if the revision is another; nil if the index is gone.
+-- ('' for any), receipt, whether vectors get other tags alone, bytes of all, of that owner and of the index's owner in
+-- other shards, an entry that holds the room until now ('' for none); then for each vector its id, the mark of its tags
+-- with its codes, the vector itself ('' to keep what is there), and the text of its tags. Ids are distinct. Without a
+-- mark before its codes, a vector keeps the tags that it has. Returns the limit that would be exceeded, 'tags' if all
+-- sets of tags would take too much, or 'changed' if the revision is another; nil if the index is gone.
 if not is_there() then return false end
 if is_repeated(ARGV[9]) then return {''} end
 if ARGV[8] ~= '' and state('revision') ~= tonumber(ARGV[8]) then return {'changed'} end
@@ -55,20 +55,17 @@ if ARGV[5] ~= '' and (n_new > 0 or in_memory > 0) then
   if wanted > most then return {'memory', math.floor((size + n_new) * most / wanted), wanted} end
 end
 sweep()
-unbook(ARGV[13])
+unbook(ARGV[14])
 put = put + new_tags + (replaced[number] or 0)
-local own = number ~= 0 and put or grown
-if number == 0 then
-  for by, less in pairs(replaced) do own = own - (by ~= 0 and less or 0) end
+-- What is not for others, such as blocks of codes that are begun, counts for the owner of the index.
+local rest = number == 0 and grown or grown - put
+for by, less in pairs(replaced) do rest = rest - (by ~= 0 and by ~= number and less or 0) end
+local limit = passed(BY, grown, 0, ARGV[4], '', number == 0 and rest or put, {ARGV[11], ARGV[12]})
+if not limit and number ~= 0 then
+  limit = passed(owner(), rest, 0, '', '', rest, {0, ARGV[13]})
+  if limit then limit[1] = 'owner_bytes' end
 end
-local limit = passed(BY, grown, 0, ARGV[4], '', own, {ARGV[11], ARGV[12]})
 if limit then return limit end
-if number ~= 0 then  -- the rest, such as blocks of codes that are begun, counts for the owner of the index
-  local rest = grown - put
-  for by, less in pairs(replaced) do rest = rest - (by ~= 0 and by ~= number and less or 0) end
-  limit = passed(owner(), rest, 0, '', '', rest, {0, ARGV[14]})
-  if limit then return {'owner_bytes', limit[2], limit[3]} end
-end
 number = number or new_number(BY)
 replaced[number] = put
 local blocks, ids = {}, {}
