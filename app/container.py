@@ -99,8 +99,10 @@ class Container:
         return keeping(self._client)
 
     async def close(self) -> None:
-        """Close the connections to the store."""
-        self._client.close()
+        """Close the connections of the event loop.
+
+        Those of threads end with the process: background threads may be waiting for an answer of the store.
+        """
         await self._loop_client.aclose()
 
 

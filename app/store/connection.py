@@ -354,11 +354,6 @@ class ClusterClient(Known, redis.RedisCluster):
                 raise
             self._state = "begun"
 
-    def close(self) -> None:
-        """Close all connections, if there are any."""
-        if self._state == "begun":
-            super().close()
-
     def _ask(self) -> None:
         (host, port), *others = self._named
         with _nodes_may_change():

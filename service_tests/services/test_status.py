@@ -3,19 +3,24 @@
 import asyncio
 import logging
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import redis
 
 from app.api import context
 from app.api.problems import Refusal
 from app.api.routes.service import check_ready
+from app.container import Container
 from app.services import status
 from app.services.status import Readiness, Status
 from app.services.warm_up import cold
+from app.settings import Settings
 from app.store.errors import StoreUnavailable
 from app.store.servers import StoreInfo
+from service_tests.servers import until
 
 STORE = StoreInfo(server="valkey 8", durability="always", maxmemory_policy="noeviction", warnings=[])
 
@@ -91,3 +96,13 @@ def test_a_store_that_takes_long_leaves_what_was_seen_last(monkeypatch: pytest.M
     seen = Readiness("ready", "", ("some warning",))
     of: Any = SimpleNamespace(_look=look, status=SimpleNamespace(seen=seen))
     assert asyncio.run(context.Context.readiness(of)) is seen
+
+
+def test_a_thread_that_waits_for_the_store_at_shutdown_is_answered(client: redis.Redis, store_url: str) -> None:
+    service = Container(Settings(redis_url=store_url))
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(service._client.blpop, ["left"], 60)
+        until(lambda: client.info("clients")["blocked_clients"])
+        asyncio.run(service.close())
+        client.rpush("left", "answer")
+        assert waiting.result() == (b"left", b"answer")
