@@ -224,6 +224,10 @@ class ShiftInvariantKernel(AnyKernel):
         reason = f"{self.scale_field} is so {extreme} that frequencies leave the range of {dtype}"
         return InvalidInput(reason, f"/kernel/{self.scale_field}")
 
+    def is_heavy_tailed(self) -> bool:
+        """Return whether frequencies have a fourth moment of 3 times a normal law's or more: few say little of it."""
+        return False
+
 
 class SpectralKernel(ShiftInvariantKernel):
     """A kernel with k(0) = 1 and a spectral law p: k(δ) = ∫ p(w) cos(w·δ) dw (Bochner's theorem)."""
@@ -235,10 +239,6 @@ class SpectralKernel(ShiftInvariantKernel):
     @abstractmethod
     def frequency_deviations(self, input_dim: int) -> Matrix | None:
         """Return the standard deviations of the frequencies' coordinates, (d,); None if the law has none."""
-
-    def is_heavy_tailed(self) -> bool:
-        """Return whether the fourth moment is 3 times a normal law's or more: few frequencies make a bad covariance."""
-        return False
 
     def uniforms_per_frequency(self, input_dim: int) -> int:
         """Return the number of uniforms that one frequency needs."""

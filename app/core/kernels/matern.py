@@ -25,8 +25,8 @@ class Matern(ScaledKernel):
 
     Choose when:
         Use it for functions between rough (nu = 1/2 is exp(−r)) and smooth (gaussian); Gaussian processes most often
-        use nu 3/2 or 5/2. Every point sampler supports it, moment_matching only for nu > 2; the grids and orthogonal do
-        not.
+        use nu 3/2 or 5/2. Every point sampler supports it, moment_matching for nu > 1, with a bias up to nu 5/2; the
+        grids and orthogonal do not.
     """
 
     source = "Rasmussen and Williams (2006), Gaussian processes for machine learning, section 4.2.1"

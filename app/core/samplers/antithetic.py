@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from app.core.errors import InvalidInput
-from app.core.kernels.base import SpectralKernel
+from app.core.kernels.base import ShiftInvariantKernel, SpectralKernel
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice
 from app.core.samplers.monte_carlo import MonteCarlo
 
@@ -43,7 +43,7 @@ class Antithetic(FrequencySampler):
             "cos_sin, up to √1.5 times with phase",
         )
 
-    def law_doubts(self, input_dim: int) -> tuple[str, ...]:
+    def law_doubts(self, kernel: ShiftInvariantKernel, input_dim: int) -> tuple[str, ...]:
         """Return that the bits of a pair differ together more often than those of other frequencies."""
         return (
             "frequencies of antithetic come in pairs that are not independent: intervals contain the kernel 92 to "

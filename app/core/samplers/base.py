@@ -10,7 +10,7 @@ from pydantic import PrivateAttr
 from app.core.arrays import Matrix
 from app.core.building import Building
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel, SpectralKernel
 from app.core.model import Kind
 
 # Quantile functions are infinite at 0 and 1. A scrambled coordinate can round to either.
@@ -150,7 +150,7 @@ class FrequencySampler(AnySampler):
         """Return whether the frequencies depend on the seed."""
         return True
 
-    def law_doubts(self, input_dim: int) -> tuple[str, ...]:
+    def law_doubts(self, kernel: ShiftInvariantKernel, input_dim: int) -> tuple[str, ...]:
         """Return, where frequencies follow the law, what an interval leaves out that is made from codes by that law.
 
         Each is one line of ASCII.

@@ -6,7 +6,7 @@ import numpy as np
 
 from app.core.arrays import Matrix
 from app.core.errors import InvalidInput
-from app.core.kernels.base import AnyKernel, SpectralKernel
+from app.core.kernels.base import AnyKernel, ShiftInvariantKernel, SpectralKernel
 from app.core.model import MM
 from app.core.panels import inverse_root, row_products
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, SizeAdvice, check_products
@@ -78,6 +78,11 @@ class MomentMatching(FrequencySampler):
         """Return moment matching over the base for that summand."""
         return self.model_copy(update={"base": self.base.for_summand(number, before)})
 
+    def law_doubts(self, kernel: ShiftInvariantKernel, input_dim: int) -> tuple[str, ...]:
+        """Return those of the base, and the bias of a law of heavy tails."""
+        doubts = tuple(f"{one}; the interval leaves this out" for one in self._bias(kernel))
+        return self.base.law_doubts(kernel, input_dim) + doubts
+
     def form_warnings(self, real: bool) -> tuple[str, ...]:
         """Return a warning if the base alone is a loss with this form, as it is a loss here too."""
         if not self.base.form_warnings(real):
@@ -97,13 +102,16 @@ class MomentMatching(FrequencySampler):
             frequencies = _whiten(frequencies)
         with np.errstate(over="ignore"):  # the map refuses infinite frequencies
             frequencies *= deviations
-        warnings = base.warnings
-        if kernel.is_heavy_tailed():
-            warnings += (
-                "moment_matching biases this kernel, whose frequencies have a large fourth moment or none (matern with "
-                f"nu up to 2.5, rational_quadratic with alpha up to 0.5): sampler {self.base.kind} alone is better",
-            )
-        return base._replace(frequencies=frequencies, warnings=warnings)
+        return base._replace(frequencies=frequencies, warnings=base.warnings + self._bias(kernel))
+
+    def _bias(self, kernel: ShiftInvariantKernel) -> tuple[str, ...]:
+        """Return a warning if moments of few frequencies say little about the law's."""
+        if not kernel.is_heavy_tailed():
+            return ()
+        return (
+            "moment_matching biases this kernel, whose frequencies have a large fourth moment or none (matern with "
+            f"nu up to 2.5, rational_quadratic with alpha up to 0.5): sampler {self.base.kind} alone is better",
+        )
 
 
 def _whiten(rows: Matrix) -> Matrix:

@@ -7,7 +7,7 @@ import numpy as np
 from app.core.arrays import Matrix, row_blocks
 from app.core.errors import InvalidInput
 from app.core.hadamard import ROUNDS, Bits, frequencies_of, padded_size
-from app.core.kernels.base import ScaledKernel, SpectralKernel
+from app.core.kernels.base import ScaledKernel, ShiftInvariantKernel, SpectralKernel
 from app.core.progress import Pause, no_pause
 from app.core.samplers.base import FrequencySampler, FrequencySet, Rng, inside
 
@@ -102,7 +102,7 @@ class StructuredOrthogonal(FrequencySampler):
             "60, whatever s is; sampler orthogonal has no such bias",
         )
 
-    def law_doubts(self, input_dim: int) -> tuple[str, ...]:
+    def law_doubts(self, kernel: ShiftInvariantKernel, input_dim: int) -> tuple[str, ...]:
         """Return that the bias of few directions is not in an interval."""
         return tuple(f"{one}; the interval leaves this out" for one in self.warnings(input_dim))
 

@@ -321,8 +321,8 @@ class FourierMap(FeatureMap):
         """Return why no collision model relates codes to the kernel; if there is one, what intervals leave out."""
         if (reason := self._explain_missing_law()) is not None:
             return (reason,)
-        sampler = spectral(self.spec)[1]
-        doubts = sampler.law_doubts(self.spec.input_dim)
+        kernel, sampler = spectral(self.spec)
+        doubts = sampler.law_doubts(kernel, self.spec.input_dim)
         if by.rows_per_band > 1 and not sampler.neighbours_are_independent:
             doubts += (
                 f"frequencies of sampler {sampler.kind} that follow each other are not independent: bits of one "

@@ -133,6 +133,11 @@ def test_there_is_an_estimate_where_a_law_ties_codes_to_the_kernel(members: Any,
     [
         ({}, (None, None)),
         ({"sampler": {"kind": "antithetic"}}, ("92 to 95 times in 100", None)),
+        ({"sampler": {"kind": "moment_matching", "base": {"kind": "antithetic"}}}, ("92 to 95", "not independent")),
+        (
+            {"sampler": {"kind": "moment_matching"}, "kernel": {"kind": "matern", "nu": 1.5, "length_scale": 1.0}},
+            ("biases this kernel", "not independent"),
+        ),
         ({"sampler": {"kind": "sobol"}}, (None, "not independent")),
         ({"sampler": {"kind": "moment_matching", "base": {"kind": "halton"}}}, (None, "not independent")),
         ({"sampler": {"kind": "sobol", "scramble": False}}, ("without a seed", "not independent")),
