@@ -127,6 +127,8 @@ def summed(rows: SparseRows) -> Any:
 def _sparse(rows: SparseRows) -> list[dict[str, Any]]:
     found = summed(rows)
     values, starts = as_numbers(found.data), found.indptr
+    if values.dtype == bool:  # true is no number in JSON
+        values = values.astype(np.int8)
     return [
         {"indices": found.indices[start:end].tolist(), "values": _with_nulls(values[start:end].tolist())}
         for start, end in pairwise(starts)
