@@ -141,6 +141,7 @@ async def copy_index(name: IndexName, request: Request, context: ContextOf, ttl:
     """Create an index, and start a job that copies all vectors of another one into it, with their tags.
 
     While the job runs, change vectors first in the index and then in the copy, or the copy may miss changes.
+    Where the queue of jobs is full (429), the copy is there already, without vectors: send the request again.
     """
     clock, job = await long_work.submit_posted(
         request, context, AskedCopy, lambda asked, owner: context.copies.submit(name, asked, ttl, owner)
