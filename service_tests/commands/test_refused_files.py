@@ -24,7 +24,7 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "cut.npy": (cut, "cut.npy: it has 140 bytes; its header announces 248"),
     "nan.npy": (lambda path: np.save(path, [[1.0] * 5, [1.0] * 3 + [np.nan, 1.0]]), "nan.npy, row 1: column 3 is"),
     "damaged.parquet": (lambda path: path.write_bytes(b"PAR1" + bytes(100) + b"PAR1"), "damaged.parquet: "),
-    "bare.csv": (lambda path: path.write_text("1.5,2,3,4,5\n"), "bare.csv: its first line has the number 1.5: say"),
+    "bare.csv": (lambda path: path.write_text("0,1,2,3,4\n5,6,7,8,9\n"), "bare.csv: its first line has the number 0: "),
     "short.csv": (lambda path: path.write_text("a,b,c,d,e\n1,2,3,4,5\n\n1,2,3,4\n"), "short.csv, row 1: it has 4"),
     "digits.csv": (
         lambda path: path.write_text("a,b,c,d,e\n1,2,3,4,5\n1,2,1_000,4,5\n"),

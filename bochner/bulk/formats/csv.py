@@ -15,6 +15,7 @@ from bochner.bulk.errors import Refused, Unreadable
 from bochner.bulk.files import File, located, taken
 from bochner.bulk.formats.base import Array, Batch, Format, Look, Reading, Shape, Span, Writer
 from bochner.bulk.formats.columns import Columns, matrix
+from bochner_client.tables import ID
 
 # Largest span, in bytes of text; a span is read as a whole.
 _SPAN_BYTES = 32 << 20
@@ -106,8 +107,9 @@ def _head(file: File, columns: Columns) -> _Head:
     cells = _cells(line)
     lines = rest.count(b"\n")
     line_bytes = (rest.rfind(b"\n") + 1) / lines if lines else float(max(len(rest), len(line)) + 1)
-    header = _is_header(cells) if columns.header is None else columns.header
-    if header:
+    if columns.header is None:
+        _check_names(cells)
+    if columns.header is not False:
         return _Head(cells, min(len(line) + 1, file.size), line_bytes)
     return _Head([str(column) for column in range(len(cells))], 0, line_bytes)
 
@@ -119,12 +121,11 @@ def _cells(line: bytes) -> list[str]:
         raise Unreadable(f"its first line cannot be read: {error}") from None
 
 
-def _is_header(cells: list[str]) -> bool:
-    """Return True if the cells are names, such as column numbers from 0 or 1; Unreadable if any are other numbers."""
-    numbers = [cell for cell in cells if _is_number(cell)]
-    if numbers and numbers not in [[str(start + i) for i in range(len(numbers))] for start in (0, 1)]:
-        raise Unreadable(f"its first line has the number {numbers[0]}: say --no-header if it is a row, or --header")
-    return True
+def _check_names(cells: list[str]) -> None:
+    """Raise Unreadable if there is a number, and no name of ids: 0, 1, 2 may be names, and may be a row."""
+    number = next(filter(_is_number, cells), None)
+    if number is not None and ID not in cells:
+        raise Unreadable(f"its first line has the number {number}: say --no-header if it is a row, or --header")
 
 
 def _is_number(cell: str) -> bool:
