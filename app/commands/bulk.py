@@ -49,7 +49,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--header",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="Whether a CSV begins with a line of names. [what it looks like]",
+        help="Whether a CSV begins with a line of names. [it does, and a line of numbers is refused]",
     )
     parser.add_argument("--format", dest="file_format", choices=("parquet", "csv", "npy"), help="Of new files. [as IN]")
     parser.add_argument("--rows-per-file", type=_positive, metavar="N", help="At most. [as many as make 256 MiB]")
