@@ -44,7 +44,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="Folder; or, where IN is a file, a file.")
     parser.add_argument("--map", required=True, metavar="NAME", dest="name", help="Name of the map.")
     parser.add_argument("--columns", metavar="A,B,…", help="Columns of the vector. [all but that of the ids]")
-    parser.add_argument("--id", metavar="COLUMN", dest="ids", help="Column that is kept beside the results. [id]")
+    parser.add_argument(
+        "--id", metavar="COLUMN", dest="ids", help="Column that is kept beside the results. [id, without --columns]"
+    )
     parser.add_argument(
         "--header",
         action=argparse.BooleanOptionalAction,

@@ -156,6 +156,8 @@ def _topology(client: redis.Redis) -> Topology:
 def _of_server(client: redis.Redis) -> StoreInfo:
     with store_errors():
         info = client.info()
+        if info.get("loading"):  # until it has loaded its file, a server says that it writes none
+            raise redis.exceptions.BusyLoadingError
     return StoreInfo(
         server=version_of(info),
         durability=_durability(client, info),

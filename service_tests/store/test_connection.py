@@ -1,5 +1,6 @@
 import logging.config
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,6 +55,23 @@ def test_a_replica_that_has_lost_its_primary_is_warned_of(tmp_path: Path) -> Non
     with valkey(tmp_path, *EVERY_WRITE) as url, connect(url, 5) as client:
         client.execute_command("REPLICAOF", "127.0.0.1", free_ports(1)[0])
         assert any("has lost its primary" in warning for warning in keeping(client).warnings)
+
+
+def test_a_server_that_loads_its_file_does_not_keep_nothing(tmp_path: Path) -> None:
+    options = *EVERY_WRITE, "--enable-debug-command", "yes", "--key-load-delay", "500"
+    with valkey(tmp_path, *options) as url, connect(url, 60) as client, ThreadPoolExecutor(1) as pool:
+        with client.pipeline(transaction=False) as calls:
+            for i in range(4096):  # others are answered every 1,024 commands
+                calls.set(f"k{i}", b"")
+            calls.execute()
+        loaded = pool.submit(client.execute_command, "DEBUG", "LOADAOF")
+        said = set()
+        while not loaded.done():
+            try:
+                assert keeping(client).unfit() is None
+            except StoreUnavailable as error:
+                said.add(str(error))
+        assert (loaded.result(), said) == (b"OK", {"the store is still loading its data"})
 
 
 def test_a_cluster_without_slots_does_not_answer(tmp_path: Path) -> None:
