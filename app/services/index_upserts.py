@@ -116,9 +116,8 @@ class IndexUpserts:
                 alike = self._put(opened, batch, rule, owner)
             ids = [labels.read(key) for key in batch.keys]
             refused = [{"id": ids[i], **one} for i, one in sorted(alike.items())]
-            return Upserted(
-                [one for i, one in enumerate(ids) if i not in alike], batch.skipped, refused, batch.warnings
-            )
+            warnings = batch.warnings + (opened.doubts if rule.unless_similar is not None else ())
+            return Upserted([one for i, one in enumerate(ids) if i not in alike], batch.skipped, refused, warnings)
 
         return latest(put)
 

@@ -163,11 +163,12 @@ class IndexVectors:
                 found = Search(self._store, self._limits, opened, image, options, self._threads, as_text, pause=pause)
                 if posted is None:
                     results = found.results_of(options.ids or ())
-                    return results, _next(options, found), ()
+                    return results, _next(options, found), opened.doubts
                 given = self._datasets.read_rows({"vectors": posted}, opened.feature_map.spec.gate)
                 with at_their_datasets(given.references):
                     results = found.results(given.rows["vectors"])
-                    return results, _next(options, found), warnings_of(opened.feature_map, given.rows)
+                    doubts = warnings_of(opened.feature_map, given.rows) + opened.doubts
+                    return results, _next(options, found), doubts
 
         return latest(look)
 

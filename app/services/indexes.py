@@ -65,8 +65,8 @@ class Target(Frozen):
     dataset: Annotated[str, Field(pattern=NAME_PATTERN)] | None = None
     """Name of a dataset of rows like those that the index will hold, ideally all of them."""
     min_similarity: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Similarity of the vectors that a search is to find. No dataset is needed. For maps whose points have no seed, the
-    recall may be far smaller: give k and dataset, for which bands are measured.
+    """Similarity of the vectors that a search is to find. No dataset is needed. For maps whose points have no seed, or
+    that warn of a bias, the recall may be far smaller: give k and dataset, for which bands are measured.
     """
 
     @model_validator(mode="after")
@@ -431,6 +431,11 @@ class OpenIndex(NamedTuple):
     """Map whose codes the index keeps."""
     codes: IndexCodes
     layout: Layout
+
+    @property
+    def doubts(self) -> tuple[str, ...]:
+        """What standard errors of estimated similarities leave out, one line of ASCII each."""
+        return self.feature_map.similarity_warnings(self.codes.law.encoder)
 
     def without_bands(self) -> "OpenIndex":
         """Return the index without its bands: these serve searches only, and sorting vectors into them takes time."""

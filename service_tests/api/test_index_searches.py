@@ -124,3 +124,20 @@ def test_large_whole_numbers_are_strings_where_that_is_wanted(http: httpx.Client
     for query, first in (("", 2**63 + 1), ("?ids_as=string", str(2**63 + 1))):
         (result,) = http.post(f"{path}/search{query}", json=asked).json()["results"]
         assert result["ids"] == [first, "a"]
+
+
+def test_a_search_warns_where_similarities_are_biased(http: httpx.Client, name: str) -> None:
+    kernel = {"kind": "matern", "nu": 1.5, "length_scale": 1.0}
+    path = made(http, name, 64, of=SIGNED | {"kernel": kernel, "sampler": {"kind": "moment_matching"}})
+    body = {"ids": [1], "vectors": [[1, 2, 3, 4, 5]]}
+    calls = [
+        ("vectors", body, False),
+        ("vectors?unless_similar=0.9", body, True),
+        ("search", {"vectors": body["vectors"]}, True),
+        ("search", {"ids": [1]}, True),
+    ]
+    for call, asked, doubted in calls:
+        answer = http.post(f"{path}/{call}", json=asked)
+        told = answer.json().get("warnings", [])
+        assert ["moment_matching biases this kernel" in one for one in told] == [True] * doubted
+        assert ("bochner-warning" in answer.headers) is doubted
