@@ -434,7 +434,7 @@ class OpenIndex(NamedTuple):
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """What standard errors of estimated similarities leave out, one line of ASCII each."""
+        """Errors of estimated similarities that their standard errors do not include, one line of ASCII each."""
         return self.feature_map.similarity_warnings(self.codes.law.encoder)
 
     def without_bands(self) -> "OpenIndex":

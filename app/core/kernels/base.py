@@ -225,7 +225,7 @@ class ShiftInvariantKernel(AnyKernel):
         return InvalidInput(reason, f"/kernel/{self.scale_field}")
 
     def is_heavy_tailed(self) -> bool:
-        """Return whether frequencies have a fourth moment of 3 times a normal law's or more: few say little of it."""
+        """Return whether frequencies have a fourth moment of 3 times a normal law's or more, or none."""
         return False
 
 

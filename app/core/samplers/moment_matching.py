@@ -80,7 +80,7 @@ class MomentMatching(FrequencySampler):
 
     def law_doubts(self, kernel: ShiftInvariantKernel, input_dim: int) -> tuple[str, ...]:
         """Return those of the base, and the bias of a law of heavy tails."""
-        doubts = tuple(f"{one}; the interval leaves this out" for one in self._bias(kernel))
+        doubts = tuple(f"{one}; the interval leaves this out" for one in self._bias_warnings(kernel))
         return self.base.law_doubts(kernel, input_dim) + doubts
 
     def form_warnings(self, real: bool) -> tuple[str, ...]:
@@ -102,10 +102,10 @@ class MomentMatching(FrequencySampler):
             frequencies = _whiten(frequencies)
         with np.errstate(over="ignore"):  # the map refuses infinite frequencies
             frequencies *= deviations
-        return base._replace(frequencies=frequencies, warnings=base.warnings + self._bias(kernel))
+        return base._replace(frequencies=frequencies, warnings=base.warnings + self._bias_warnings(kernel))
 
-    def _bias(self, kernel: ShiftInvariantKernel) -> tuple[str, ...]:
-        """Return a warning if moments of few frequencies say little about the law's."""
+    def _bias_warnings(self, kernel: ShiftInvariantKernel) -> tuple[str, ...]:
+        """Return a warning if the kernel is heavy-tailed: few frequencies have second moments far from the law's."""
         if not kernel.is_heavy_tailed():
             return ()
         return (

@@ -108,7 +108,7 @@ def _head(file: File, columns: Columns) -> _Head:
     lines = rest.count(b"\n")
     line_bytes = (rest.rfind(b"\n") + 1) / lines if lines else float(max(len(rest), len(line)) + 1)
     if columns.header is None:
-        _check_names(cells)
+        _refuse_numbers(cells)
     if columns.header is not False:
         return _Head(cells, min(len(line) + 1, file.size), line_bytes)
     return _Head([str(column) for column in range(len(cells))], 0, line_bytes)
@@ -121,7 +121,7 @@ def _cells(line: bytes) -> list[str]:
         raise Unreadable(f"its first line cannot be read: {error}") from None
 
 
-def _check_names(cells: list[str]) -> None:
+def _refuse_numbers(cells: list[str]) -> None:
     """Raise Unreadable if there is a number, and no name of ids: 0, 1, 2 may be names, and may be a row."""
     number = next(filter(_is_number, cells), None)
     if number is not None and ID not in cells:
